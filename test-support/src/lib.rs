@@ -43,5 +43,5 @@ pub mod random;
 pub mod replay;
 pub mod vfs;
 
-pub use arctic_guc_driver::{context, ct, firmware};
+pub use arctic_guc_driver::{actions, context, ct, firmware};
 pub use arctic_mi as mi;

@@ -4,6 +4,7 @@
 use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
+use arctic_test_support::actions;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::read;
@@ -52,9 +53,9 @@ fn a_page_that_has_been_unmapped_is_not_written() {
         let mut bench = VfBench::new(true);
         bench.attacker_up();
         at_the_gate(&mut bench);
-        bench.attacker.poke64(entry(PAGE), if moved { NEW | 0x803 } else { 0 });
+        bench.attacker.poke64(entry(PAGE), if moved { NEW | LOCAL_PAGE } else { 0 });
         bench.attacker.consume();
-        bench.attacker.request(0x7000, &[77, 1 << 31]);
+        bench.attacker.request(actions::TLB_INVALIDATION, &[77, actions::INVALIDATE_FLUSH]);
         bench.until("the invalidation", 1000, |bench| bench.attacker.peek(0x800) != bench.attacker.peek(0x804));
         bench.attacker.poke(GATE, 1);
         bench.work(200);
@@ -78,7 +79,7 @@ fn flr_drops_cached_translations_of_engines() {
     bench.attacker.poke(GATE, 1);
     bench.work(60);
     assert_eq!(dwords(&bench), [0; 4], "the context still runs after its function's reset");
-    bench.attacker.poke64(entry(PAGE), NEW | 0x803);
+    bench.attacker.poke64(entry(PAGE), NEW | LOCAL_PAGE);
     let store = mi::store_data_imm(Process(PAGE * 4096), 3);
     let user = [&store[..], &[mi::BATCH_BUFFER_END]].concat();
     bench.attacker.write_words(Vf::batch(ID), &user);

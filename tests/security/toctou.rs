@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::DmaFault;
 use arctic_device_model::topology::EngineClass;
+use arctic_test_support::actions;
 use arctic_test_support::context::{self, Context};
 use arctic_test_support::ct::{self, G2H, G2H_DESCRIPTOR, H2G, H2G_DESCRIPTOR};
 use arctic_test_support::mi::{self, Global};
@@ -125,7 +126,10 @@ fn enable(bench: &mut VfBench) {
 
 /// Sends TLB invalidations with these sequence numbers and notifies the GuC.
 fn invalidate(bench: &VfBench, memory: &ChangingMemory, numbers: &[u32], tail: u32) {
-    let messages: Vec<u32> = numbers.iter().flat_map(|n| ct::fast_request(0x7000, &[*n, 0x8000_0003])).collect();
+    let messages: Vec<u32> = numbers
+        .iter()
+        .flat_map(|n| ct::fast_request(actions::TLB_INVALIDATION, &[*n, actions::INVALIDATE_FLUSH | 3]))
+        .collect();
     memory.put(H2G + u64::from(tail) * 4, &messages);
     memory.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);
     memory.begin(None);

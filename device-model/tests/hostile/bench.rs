@@ -20,6 +20,7 @@ use arctic_test_support::firmware;
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::process;
 pub use arctic_test_support::random::Random;
+use arctic_test_support::vfs::bench::LOCAL_PAGE;
 pub use arctic_test_support::vfs::world::{FUNCTIONS, Guest, Guests, ODD, RAM, REMOTE, Time, Trap};
 
 pub const PF: Function = Function::PF;
@@ -175,7 +176,6 @@ impl CardBench {
             }
         }
         const TABLE: u64 = 3;
-        const LOCAL: u64 = 0x803;
         const LARGE: u64 = 0x80;
         const NULL: u64 = 0x203;
         for at in (TABLES..TABLES + 0x8000).step_by(8) {
@@ -183,12 +183,12 @@ impl CardBench {
         }
         self.poke64(TABLES, TABLES + 0x1000 | TABLE);
         self.poke64(TABLES + 0x1000, TABLES + 0x2000 | TABLE);
-        self.poke64(TABLES + 0x1008, LOCAL | LARGE);
+        self.poke64(TABLES + 0x1008, LOCAL_PAGE | LARGE);
         let directory = [
             TABLES + 0x3000 | TABLE,
-            DATA | LOCAL | LARGE,
+            DATA | LOCAL_PAGE | LARGE,
             TABLES + 0x4000 | TABLE | 0x40,
-            0x3_0000_0000 | LOCAL | LARGE,
+            0x3_0000_0000 | LOCAL_PAGE | LARGE,
             NULL | LARGE,
             TABLES + 0x5000 | TABLE,
         ];
@@ -197,7 +197,7 @@ impl CardBench {
         }
         for page in 0..512u64 {
             let entry = match page {
-                0..256 => DATA + page * 4096 | LOCAL,
+                0..256 => DATA + page * 4096 | LOCAL_PAGE,
                 256..384 => RAM.0 + (page - 256) * 4096 | 3,
                 384..388 => REMOTE.0 + (page - 384) * 4096 | 3,
                 400 => ODD.0 | 3,
@@ -206,10 +206,10 @@ impl CardBench {
                 _ => 0,
             };
             self.poke64(TABLES + 0x3000 + page * 8, entry);
-            self.poke64(TABLES + 0x5000 + page * 8, if page >= 256 { 0xa0_0000 + page * 4096 | LOCAL } else { 0 });
+            self.poke64(TABLES + 0x5000 + page * 8, if page >= 256 { 0xa0_0000 + page * 4096 | LOCAL_PAGE } else { 0 });
         }
         for page in 0..32 {
-            self.poke64(TABLES + 0x4000 + page * 8, DATA + page * 0x1_0000 | LOCAL);
+            self.poke64(TABLES + 0x4000 + page * 8, DATA + page * 0x1_0000 | LOCAL_PAGE);
         }
     }
 

@@ -80,7 +80,7 @@ pub fn process_entry(random: &mut Random) -> u64 {
     let flags = match random.below(4) {
         0 => random.below(0x1000),
         1 => 0x3 | random.of(&[0, 0x40, 0x80, 0x100]),
-        _ => 0x803 | random.of(&[0, 0x80, 0x100]),
+        _ => LOCAL_PAGE | random.of(&[0, 0x80, 0x100]),
     };
     let address = match random.below(3) {
         0 => foreign_system(random),

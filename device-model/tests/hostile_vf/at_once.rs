@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_device_model::workers::Workers;
+use arctic_test_support::actions;
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::process::{resident, setting};
 use arctic_test_support::vfs::bench::*;
@@ -123,7 +124,7 @@ fn request_floods_do_not_grow_memory() {
             let vf = &mut bench.attacker;
             match round % 8 {
                 0 => (0..60).for_each(|n| vf.request(0x5103, &[n, 0x101, 0])),
-                1 => (0..60).for_each(|n| vf.request(0x7000, &[n, 1 << 31])),
+                1 => (0..60).for_each(|n| vf.request(actions::TLB_INVALIDATION, &[n, actions::INVALIDATE_FLUSH])),
                 2 => (0..60).for_each(|n| vf.request(0x9999, &[n])),
                 3 => (0..200).for_each(|n| {
                     vf.mail(&[0x5509, n, 0, 0]);
@@ -197,7 +198,7 @@ fn endless_doorbells_take_no_engine_time_of_others() {
                 let attacker = &mut *attacker;
                 scope.spawn(move || {
                     while !stop.load(Ordering::Relaxed) {
-                        attacker.request(0x7000, &[1, 1 << 31]);
+                        attacker.request(actions::TLB_INVALIDATION, &[1, actions::INVALIDATE_FLUSH]);
                         attacker.consume();
                     }
                 });

@@ -5,6 +5,7 @@
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
+use arctic_test_support::actions;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
@@ -233,7 +234,7 @@ fn overrun_is_charged_after_resets_and_deregistration() {
             }
             2 => bench.attacker.request(0x1001, &[id, random.below(2) as u32]),
             3 => (0..20).for_each(|_| bench.attacker.request(0x1000, &[id])),
-            4 => bench.attacker.request(0x7000, &[1, 1 << 31]),
+            4 => bench.attacker.request(actions::TLB_INVALIDATION, &[1, actions::INVALIDATE_FLUSH]),
             5 => {
                 // A semaphore wait that is satisfied only intermittently.
                 let wait = mi::semaphore_wait(Global(SCRATCH + 0x800), Compare::Equal, 1);

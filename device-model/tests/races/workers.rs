@@ -16,6 +16,7 @@ use arctic_device_model::memory::storage::FRAME;
 use arctic_device_model::memory::{Memory, Space, Tlb, VfMemory};
 use arctic_test_support::process::setting;
 use arctic_test_support::random::Random;
+use arctic_test_support::vfs::bench::LOCAL_PAGE;
 use vm_memory::{Bytes, VolatileSlice};
 
 const VF: Function = Function(1);
@@ -31,8 +32,6 @@ const PAGE: u64 = 0x1000;
 const TABLE_LEVELS: [u64; 4] = [0x1000, 0x2000, 0x3000, 0x4000];
 /// Entry of the PPGTT: a page of guest memory, or a table, present and writable.
 const SYSTEM_PAGE: u64 = 3;
-/// Entry of the PPGTT: a page of local memory, present and writable.
-const LOCAL_PAGE: u64 = 0x803;
 /// Mapped pages: half are local memory in the VF's second frame, half are guest memory.
 const PAGES: u64 = 16;
 /// Address of the guest's memory in the VF's DMA address space.

@@ -27,6 +27,11 @@ pub const UPDATE_CONTEXT_POLICIES: u32 = 0x100b;
 pub const REGISTER_CONTEXT: u32 = 0x4502;
 /// DEREGISTER_CONTEXT: context ID.
 pub const DEREGISTER_CONTEXT: u32 = 0x4503;
+/// TLB_INVALIDATION: sequence number, operation with [`INVALIDATE_FLUSH`], and a range for some operations.
+pub const TLB_INVALIDATION: u32 = 0x7000;
+/// Flag of an operation of [`TLB_INVALIDATION`] and [`TLB_INVALIDATION_ALL`]: caches are flushed, too (xe:
+/// XE_GUC_TLB_INVAL_FLUSH_CACHE).
+pub const INVALIDATE_FLUSH: u32 = 1 << 31;
 /// TLB_INVALIDATION_ALL: sequence number, flags.
 pub const TLB_INVALIDATION_ALL: u32 = 0x7002;
 /// PF2GUC_UPDATE_VGT_POLICY: address of a KLV list, its dwords.

@@ -30,6 +30,9 @@ pub use crate::random::Random;
 use crate::vfs::pf::Pf;
 use crate::vfs::world::*;
 
+/// PPGTT entry of a page of local memory, without its address: present, writable.
+pub const LOCAL_PAGE: u64 = 0x803;
+
 /// The hostile function.
 pub const ATTACKER: Function = Function(2);
 /// The VFs with the adjacent indices.
@@ -179,7 +182,6 @@ impl Vf {
     fn write_tables(&self) {
         const TABLE: u64 = 3;
         const SYSTEM: u64 = 3;
-        const LOCAL_PAGE: u64 = 0x803;
         const LARGE: u64 = 0x80;
         const NULL: u64 = 0x203;
         let table = |n: u64| at::TABLES + n * 0x1000;

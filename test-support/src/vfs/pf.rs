@@ -98,7 +98,7 @@ impl Pf {
         }
         self.write_words(LIST + 0x3000, &[0x8002_0001, 10]);
         self.request(UPDATE_VGT_POLICY, &[(SHOWN + LIST + 0x3000) as u32, 0, 2]);
-        self.request(TLB_INVALIDATION_ALL, &[1, 1 << 31]);
+        self.request(TLB_INVALIDATION_ALL, &[1, INVALIDATE_FLUSH]);
     }
 
     fn directory(&self) -> u64 {

@@ -11,6 +11,7 @@ use arctic_test_support::machine::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCE
 use arctic_test_support::machine::transport::Machine;
 use arctic_test_support::mi::{self, Process};
 use arctic_test_support::poll::eventually;
+use arctic_test_support::vfs::bench::LOCAL_PAGE;
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;
@@ -217,7 +218,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
             machine.set_bar64(vf, 2, TABLES + level * 0x1000 + index * 8, (TABLES + (level + 1) * 0x1000) | 3);
         }
         for page in [BATCH, TARGET] {
-            machine.set_bar64(vf, 2, TABLES + 0x3000 + (page >> 12 & 0x1ff) * 8, page | 0x803);
+            machine.set_bar64(vf, 2, TABLES + 0x3000 + (page >> 12 & 0x1ff) * 8, page | LOCAL_PAGE);
         }
         let batch = [&mi::store_data_imm(Process(TARGET), value(vf))[..], &[mi::BATCH_BUFFER_END]].concat();
         for (at, word) in (BATCH..).step_by(4).zip(batch) {

@@ -151,7 +151,7 @@ impl Driver {
 
     /// Invalidates the TLBs of all engines and of the GuC, and waits for completion.
     pub fn invalidate(&mut self, machine: &mut dyn Machine) {
-        self.request(machine, TLB_INVALIDATION_ALL, &[77, 1 << 31]);
+        self.request(machine, TLB_INVALIDATION_ALL, &[77, INVALIDATE_FLUSH]);
         self.wait_event(machine, &[TLB_INVALIDATION_DONE, 77]);
     }
 
