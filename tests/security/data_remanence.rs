@@ -49,7 +49,7 @@ fn doorbell_works(bench: &mut VfBench, allocate: bool) -> bool {
     }
     let job = mi::store_data_imm(bench.attacker.global(at::SCRATCH), 0xbe11);
     bench.attacker.write_words(Vf::ring(5, 0), &job);
-    bench.attacker.poke(Vf::image(5, 0) + 0x1000 + 7 * 4, 16);
+    bench.attacker.set_ring_tail(5, 16);
     bench.attacker.set(0x40_0000 + DOORBELL * 4096, 1);
     bench.work(60);
     bench.attacker.peek(at::SCRATCH) == 0xbe11

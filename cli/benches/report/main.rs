@@ -20,6 +20,7 @@ use arctic_guest_runner::interrupt::{self, Interrupted};
 use clap::Parser;
 use serde::Serialize;
 
+use crate::accesses::Durations;
 use crate::memory::MemoryUse;
 use crate::trace::Access;
 
@@ -210,11 +211,19 @@ fn streamer() -> Result<Vec<Finding>> {
 
 fn transports() -> Result<Vec<Finding>> {
     let [library, vfio_user] = accesses::measure()?;
-    let finding = |(library, vfio_user): (f64, f64)| {
+    let finding = |operation: fn(&Durations) -> f64| {
+        let (library, vfio_user) = (operation(&library), operation(&vfio_user));
         let detail = format!("{:.2} us through the library, {:.2} us over vfio-user", library * 1e6, vfio_user * 1e6);
         (Some(library / vfio_user), detail)
     };
-    Ok(library.into_iter().zip(vfio_user).map(finding).collect())
+    // In the order of the measurement's rows.
+    let operations: [fn(&Durations) -> f64; 4] = [
+        |durations| durations.register_read,
+        |durations| durations.notification,
+        |durations| durations.submission_to_seqno,
+        |durations| durations.submission_to_interrupt,
+    ];
+    Ok(operations.into_iter().map(finding).collect())
 }
 
 fn probe() -> Result<Vec<Finding>> {

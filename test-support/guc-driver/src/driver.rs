@@ -260,6 +260,11 @@ pub trait GucDriver {
         self.write_words(ring, &mi::padded(commands));
     }
 
+    /// Sets RING_TAIL in a context's image: `bytes` is the offset in the ring after the last command.
+    fn set_ring_tail(&self, id: u32, bytes: u32) {
+        self.poke(self.layout().image(id, 0) + context::IMAGE + context::TAIL * 4, bytes);
+    }
+
     /// Registers a context for the engine instances in `mask` of a class.
     fn register(&mut self, id: u32, class: u32, mask: u32) {
         let descriptor = self.descriptor(id, 0);

@@ -46,6 +46,11 @@ impl Driver {
         }
     }
 
+    /// Sets RING_TAIL in a context's image: `bytes` is the offset in the ring after the last command.
+    pub fn set_ring_tail(&mut self, machine: &mut dyn Machine, id: u32, bytes: u32) {
+        self.with(machine).set_ring_tail(id, bytes);
+    }
+
     /// Registers a context that executes `commands`, enables it, and waits for SCHED_CONTEXT_MODE_DONE.
     pub fn submit(&mut self, machine: &mut dyn Machine, id: u32, class: u32, commands: &[u32]) {
         self.submit_process(machine, id, class, 0, commands);
