@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The report is that of the checkout, and its statuses follow from claims, results and deviations.
+//! Tests of the report.
 
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::mutants::rows::Row;
 
 const TEXT: &str = "# One\n### Group A - Rings\n**V1-001 Start** [DOC]\n- Facts: a.\n**V1-002 End** [DOC]\n\
     **V1-004 Wrap** [PTR]\n### Group B - Queues\n**V1-010 Slots** [DOC]\n**V1-011 Doors** [DOC]\n";
@@ -18,7 +19,8 @@ fn basis(tests: &str) -> Basis {
     Basis::new(Vec::new(), Default::default(), Index::of(&BTreeMap::from(files)).unwrap())
 }
 
-/// A result of V1-001 with this hash, and one of V1-010.
+/// A result of V1-001, and one of V1-010. `hash`: that of the stored result of V1-001; `None`: the current one, so that the
+/// result is not stale.
 fn results(basis: &Basis, hash: Option<&str>, mutants: &str) -> Results {
     let hash = hash.map_or_else(|| basis.hash("V1-001"), str::to_owned);
     let text = format!(
@@ -36,23 +38,30 @@ fn report(entries: &str, tests: &str, mutants: &str) -> (Report, Vec<String>) {
 }
 
 #[test]
-fn data_and_page_are_up_to_date() {
+fn committed_report_matches_checkout() {
     check(&of_the_checkout().unwrap()).unwrap();
 }
 
-/// Items of each document in `docs/spec`, and of `afuc` and `eu`, are in the report.
+/// The documents in `docs/spec`, and those of `afuc` and `eu`.
 #[test]
 fn each_document_is_in_the_report() {
     let report = of_the_checkout().unwrap();
-    let names: Vec<&str> = report.documents.iter().map(|document| &*document.name).collect();
-    assert!(["V8", "V13"] == names[..2] && ["IVB", "AF", "ISA"].iter().all(|name| names.contains(name)), "{names:?}");
-    for item in report.items.iter().filter(|item| ["V8", "V13"].contains(&&*item.document)) {
-        assert!(!item.title.is_empty() && !item.facts.is_empty() && !item.class.is_empty(), "{item:?}");
+    let found: BTreeSet<&str> = report.documents.iter().map(|document| &*document.name).collect();
+    let documents = documents().unwrap();
+    let with_facts: BTreeSet<&str> = documents.iter().map(|document| &*document.name).collect();
+    assert_eq!(found, with_facts.iter().copied().chain(["AF", "ISA"]).collect());
+    assert_eq!(found.len(), report.documents.len());
+    for name in found {
+        assert!(report.items.iter().any(|item| item.document == name), "{name} has no items");
+    }
+    for item in &report.items {
+        assert!(!item.title.is_empty() && !item.class.is_empty(), "{item:?}");
+        assert!(!with_facts.contains(&*item.document) || !item.facts.is_empty(), "{item:?}");
     }
 }
 
 #[test]
-fn tests_and_notes_decide() {
+fn status_follows_from_claims_results_and_deviations() {
     let entries = "promised = [\"V1-001..010\"]\n[[item]]\nid = \"V1-002\"\nstatus = \"approximate\"\nnote = \"Late.\"\n\
         [[item]]\nid = \"V1-004\"\nstatus = \"absent\"\nnote = \"No.\"\n\
         [[item]]\nid = \"V1-010\"\nstatus = \"departs\"\nnote = \"More.\"\ndriver = \"i915: intel_lrc.c, f\"\n";
@@ -84,9 +93,10 @@ fn one_entry_lists_several_items() {
     assert_eq!(rows, [absent, absent, absent, (Status::Exact, None), absent]);
 }
 
-/// A mutant that survives or is coarse, a departure without a mutant, and a claim without a result prove nothing.
+/// A mutant that survives or is coarse, a departure without a mutant, and a claim without a result prove nothing. Without
+/// mutants, a test with its own copy of the table proves the item.
 #[test]
-fn mutants_decide() {
+fn item_is_exact_only_if_each_mutant_fails_a_test() {
     let entries = "promised = []\n[[item]]\nid = \"V1-004\"\nstatus = \"departs\"\nnote = \"a\"\ndriver = \"xe: a.c\"";
     for (mutants, status) in [
         (MUTANTS, Status::Exact),
@@ -105,8 +115,9 @@ fn mutants_decide() {
 /// An item that a package calls exact is exact only if its mutants fail the tests that claim it; other states stay.
 #[test]
 fn mutants_prove_what_a_package_calls_exact() {
-    let basis = basis(TESTS);
-    let assessed = |status, mutants: &str, hash| {
+    let with_rows = |rows: Vec<Row>, status, mutants: &str, hash| {
+        let mut basis = basis(TESTS);
+        basis.rows = rows;
         let (report, _) = report("promised = []", TESTS, MUTANTS);
         let note = Some("Called exact.".to_owned());
         let (tests, mutants_of) = (vec!["a/src/tests.rs::starts".to_owned()], BTreeMap::new());
@@ -115,17 +126,23 @@ fn mutants_prove_what_a_package_calls_exact() {
         assert_eq!(item.tests, ["a/src/tests.rs::starts", "a/src/tests.rs::all"]);
         (item.status, item.note)
     };
+    let assessed = |status, mutants: &str, hash| with_rows(Vec::new(), status, mutants, hash);
     let called = |more: &str| Some(format!("Called exact.{more}"));
     assert_eq!(assessed(Status::Unproven, MUTANTS, None), (Status::Exact, None));
     assert_eq!(assessed(Status::Unproven, MUTANTS, Some("0")), (Status::Stale, None));
     assert_eq!(assessed(Status::Unproven, "mutants = { 1 = [] }", None), (Status::Unproven, called("")));
     assert_eq!(assessed(Status::Unproven, "", None), (Status::Unproven, called(" It has no mutants.")));
+    let row =
+        |item: &str| Row { item: item.into(), number: 1, path: "START".into(), find: "1".into(), replace: "2".into() };
+    let status = |rows| with_rows(rows, Status::Unproven, "", None);
+    assert_eq!(status(vec![row("V1-001")]), (Status::Unproven, called(" Its mutants have not been run.")));
+    assert_eq!(status(vec![row("V1-002")]), (Status::Unproven, called(" It has no mutants.")));
     assert_eq!(assessed(Status::Approximate, MUTANTS, None), (Status::Approximate, called("")));
 }
 
-/// A result of other tests than the present ones proves nothing.
+/// Such a result is that of other code or tests, and proves nothing.
 #[test]
-fn a_result_before_a_change_is_stale() {
+fn result_with_other_hash_is_stale() {
     let (basis, documents) = (basis(TESTS), Document::parse_all([TEXT]).unwrap());
     let status = |hash, mutants: &str, entry: &str| {
         let deviations = Deviations::parse(&format!("promised = []\n{entry}")).unwrap();
@@ -143,7 +160,7 @@ fn a_result_before_a_change_is_stale() {
 }
 
 #[test]
-fn false_claims_are_problems() {
+fn wrong_deviations_and_claims_are_reported() {
     let item = |id: &str, status: &str, note: &str| {
         format!("[[item]]\nid = \"{id}\"\nstatus = \"{status}\"\nnote = \"{note}\"\n")
     };
@@ -201,7 +218,7 @@ fn false_claims_are_problems() {
 }
 
 #[test]
-fn a_file_in_another_form_is_an_error() {
+fn malformed_deviations_file_is_an_error() {
     let error = |text: &str| Deviations::parse(text).err().unwrap();
     assert_eq!(error("nonsense"), "docs/fidelity.toml cannot be read: key with no value, expected `=`");
     let entry = "promised = []\n[[item]]\nid = \"V1-010\"\nstatus = \"absent\"\nnote = \"a\"\nreason = \"b\"";

@@ -10,7 +10,7 @@ mod binaries;
 pub mod hash;
 mod items;
 pub mod results;
-mod rows;
+pub mod rows;
 pub mod tokens;
 mod tree;
 mod units;
