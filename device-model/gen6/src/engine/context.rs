@@ -6,6 +6,7 @@
 //! state, then MI_BATCH_BUFFER_END. It is guest memory: of an image, only registers of contexts are loaded, and no bytes
 //! behind its size are read.
 
+use super::registers::{OFFSET, written_lanes};
 use super::{Current, Engine};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi};
@@ -86,9 +87,11 @@ impl Engine {
             match row.action {
                 Mi::Noop => {}
                 Mi::LoadRegister => {
-                    for _ in 0..row.length.dwords(header) / 2 {
-                        let (Some(offset), Some(value)) = (dwords.next(), dwords.next()) else { return Ok(()) };
-                        self.restore_register(gt, offset & !3, value, extended);
+                    let payload = row.length.dwords(header).saturating_sub(1);
+                    let payload: Vec<u32> = dwords.by_ref().take(payload as usize).collect();
+                    let lanes = written_lanes(header);
+                    for [offset, value] in payload.as_chunks().0 {
+                        self.restore_register(gt, offset & OFFSET, (value & lanes, lanes), extended);
                     }
                 }
                 _ => return Ok(()),
@@ -97,12 +100,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Loads a register of contexts; others are not changed.
-    fn restore_register(&self, gt: &Gt, offset: u32, value: u32, extended: bool) {
+    /// Loads the bits `lanes` of a register of contexts; the others are 0 in `value`. Other registers are not changed.
+    fn restore_register(&self, gt: &Gt, offset: u32, (value, lanes): (u32, u32), extended: bool) {
         let Some(found) = gt.registers.decode(offset) else { return };
+        let merged = |old: u32| old & !lanes | value;
         if OWN.iter().any(|register| self.offset(gt, *register) == offset) {
             let mode = self.offset(gt, INSTPM) == offset;
-            gt.registers.update(offset, |old| if mode { masked(old, value) & !SYNC_FLUSH.mask() } else { value });
+            gt.registers.update(offset, |old| match mode {
+                true => masked(old, value) & !SYNC_FLUSH.mask(),
+                false => merged(old),
+            });
             if self.offset(gt, PP_DCLV) == offset {
                 gt.invalidate_translations(self.id);
             }
@@ -111,8 +118,8 @@ impl Engine {
         match (found.register.scope, found.register.kind) {
             (Scope::Extended, _) if !extended => {}
             // Software cannot write it, but a restore sets it (IVB-185).
-            (Scope::Extended, Kind::ReadOnly) => gt.registers.set(offset, value),
-            (scope, kind) if scope.of_contexts() => gt.registers.write_plain(offset, kind, value),
+            (Scope::Extended, Kind::ReadOnly) => drop(gt.registers.update(offset, merged)),
+            (scope, kind) if scope.of_contexts() => gt.registers.write_plain(offset, kind.limited(lanes), value),
             _ => {}
         }
     }

@@ -7,8 +7,8 @@ use crate::gt::SideEffect;
 use crate::memory::Fault;
 use crate::registers::engine::{CTL, CTL_NO_WRITES};
 
-/// Bits of a register's offset in commands.
-const OFFSET: u32 = 0x03ff_fffc;
+/// Bits of a register's offset in commands (IVB-161).
+pub(super) const OFFSET: u32 = 0x03ff_fffc;
 /// First offset that commands must not write (IVB-159).
 const FORBIDDEN: u32 = 0xc_0000;
 /// Offsets below [`FORBIDDEN`] that commands must not write.
@@ -16,11 +16,18 @@ const FORBIDDEN_BLOCK: std::ops::Range<u32> = 0x8800..0x8900;
 /// The registers of the memory controller, which only CPUs can read (ILK-031).
 const MEMORY_CONTROLLER: std::ops::Range<u32> = 0x14_0000..0x18_0000;
 
+/// Bits of each register that an MI_LOAD_REGISTER_IMM with this header writes: those of the bytes that it does not
+/// disable (IVB-159).
+pub(super) fn written_lanes(header: u32) -> u32 {
+    let disabled = fields::BYTE_DISABLES.get_in(header);
+    let written = (0..4).filter(|byte| disabled >> byte & 1 == 0);
+    written.fold(0, |lanes, byte: u32| lanes | 0xff << byte.saturating_mul(8))
+}
+
 impl Engine {
-    /// MI_LOAD_REGISTER_IMM: pairs of offset and value. Bits 11:8 disable bytes (IVB-159).
+    /// MI_LOAD_REGISTER_IMM: pairs of offset and value; a dword without a partner at its end is ignored.
     pub(super) fn load_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let byte = |disable: u32, lane: u32| if current.header & disable == 0 { lane } else { 0 };
-        let lanes = byte(1 << 8, 0xff) | byte(1 << 9, 0xff00) | byte(1 << 10, 0xff_0000) | byte(1 << 11, 0xff00_0000);
+        let lanes = written_lanes(current.header);
         for n in (1..current.length.saturating_sub(1)).step_by(2) {
             let (offset, value) = (current.dword(n)? & OFFSET, current.dword(n.saturating_add(1))?);
             self.write_register(current, offset, value & lanes, lanes);

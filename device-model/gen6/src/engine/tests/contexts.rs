@@ -118,6 +118,45 @@ fn a_switch_with_restore_inhibited_keeps_the_registers() {
     }
 }
 
+/// As in a batch, MI_LOAD_REGISTER_IMM of an even length has a dword without a partner at its end; behind it, the next
+/// command follows.
+#[test]
+fn an_image_may_have_register_loads_of_an_even_length() {
+    let mut bench = EngineBench::new(RCS);
+    bench.write(STATISTICS, 0x11);
+    let loads = [
+        &[MI_LOAD_REGISTER_IMM, STATISTICS][..],
+        &[MI_LOAD_REGISTER_IMM | 2, FBC_RT_BASE, 0x22, STATISTICS],
+        &[MI_LOAD_REGISTER_IMM | 1, PRIMITIVE, 0x33],
+        // The length of the last one is beyond the image.
+        &[MI_NOOP; 0x690 - 12][..],
+        &[MI_LOAD_REGISTER_IMM | 6, PRIMITIVE + 4, 0x44],
+    ];
+    bench.batch(CONTEXT, &loads.concat());
+    switch_context(&mut bench, CONTEXT, RESTORE);
+    assert_eq!(values(&bench, &[STATISTICS, FBC_RT_BASE, PRIMITIVE, PRIMITIVE + 4]), [0x11, 0x22, 0x33, 0x44]);
+}
+
+#[test]
+fn register_loads_of_an_image_disable_bytes_as_those_of_a_batch() {
+    proves!(
+        [IVB_155, IVB_159],
+        "byte write disables apply to the registers of contexts, of modes and of the extended state, and to those that \
+         software cannot write; offsets have bits 25:2"
+    );
+    let registers = [STATISTICS, PRIMITIVE, 0x2000 + PP_DCLV, SO_PRIM_STORAGE_NEEDED];
+    for (disabled, expected, mode) in [(0, 0xaabb_ccdd, 0x40), (0x500, 0xaa22_cc44, 0), (0xf00, 0x1122_3344, 0)] {
+        let mut bench = EngineBench::new(RCS);
+        registers.iter().for_each(|at| bench.gt.registers.set(*at, 0x1122_3344));
+        let pairs = registers.map(|at| [at | 0xfc00_0003, 0xaabb_ccdd]);
+        // Bytes 0 and 2 of INSTPM: a bit, and its selection.
+        let image = [&[MI_LOAD_REGISTER_IMM | disabled | 9][..], pairs.as_flattened(), &[0x2000 + INSTPM, 0x0040_0040]];
+        bench.batch(CONTEXT, &image.concat());
+        switch_context(&mut bench, CONTEXT, RESTORE);
+        assert_eq!((values(&bench, &registers), bench.register(INSTPM)), (vec![expected; 4], mode), "{disabled:#x}");
+    }
+}
+
 #[test]
 fn registers_beyond_2_kib_of_an_image_are_loaded() {
     proves!(ILK_164, "registers behind the first 2 KiB of an image are loaded");
