@@ -32,6 +32,9 @@ pub const SPARE: u32 = 0x20;
 pub const PLAIN: [u32; 12] =
     [0x2300, 0x2400, 0x2404, 0x2408, 0x240c, 0x2410, 0x2414, 0x2430, 0x2434, 0x2440, 0x2500, 0x5200];
 
+/// Bits of a register's offset in commands.
+pub const OFFSET_MASK: u32 = 0x03ff_fffc;
+
 /// MI_BATCH_BUFFER_END.
 pub const END: [u32; 1] = [0x0500_0000];
 
@@ -50,6 +53,8 @@ pub struct Case {
     pub ring: Vec<Vec<u32>>,
     /// Commands of the batches in the GGTT, then of those in the PPGTT.
     pub batches: Vec<Vec<Vec<u32>>>,
+    /// Commands of the images in [`CONTEXTS`] at the start.
+    pub images: [Vec<Vec<u32>>; CONTEXTS.len()],
     /// Values of [`PLAIN`] at the start, and of the condition codes and the semaphore registers.
     pub values: Vec<u32>,
     /// Head at the start.
@@ -78,9 +83,10 @@ impl Case {
             }
             batch.push(END.to_vec());
         }
+        let images = CONTEXTS.map(|_| (0..choice.below(4)).map(|_| image_command(choice)).collect());
         let values = (0..PLAIN.len() + 4).map(|_| small(choice)).collect();
         let head = choice.below(RING_BYTES / 8) * 8;
-        Case { class, ring, batches, values, head, ppgtt: !choice.one_in(6) }
+        Case { class, ring, batches, images, values, head, ppgtt: !choice.one_in(6) }
     }
 
     /// The ring's dwords, of an even number.
@@ -114,9 +120,12 @@ impl Reducible for Case {
         self.batches.iter().all(|batch| batch.last().is_some_and(|words| words[..] == END))
     }
 
-    /// Starts the ring at 0, and all registers with 0.
+    /// Starts with empty images, the ring at 0, and all registers with 0.
     fn simpler(&self) -> Vec<Case> {
         let mut cases = Vec::new();
+        if self.images.iter().any(|commands| !commands.is_empty()) {
+            cases.push(Case { images: Default::default(), ..self.clone() });
+        }
         if self.head != 0 {
             cases.push(Case { head: 0, ..self.clone() });
         }
@@ -144,8 +153,34 @@ fn address(choice: &mut dyn Choice) -> u32 {
     }
 }
 
+/// A register in a command, sometimes with bits that are not of its offset.
 fn register(choice: &mut dyn Choice) -> u32 {
-    of(choice, &PLAIN)
+    let other_bits = if choice.one_in(8) { choice.dword() & !OFFSET_MASK } else { 0 };
+    of(choice, &PLAIN) | other_bits
+}
+
+/// MI_LOAD_REGISTER_IMM, sometimes of an even length: then a dword without a partner is at its end.
+fn load_registers(choice: &mut dyn Choice) -> Vec<u32> {
+    let pairs = 1 + choice.below(3);
+    let bytes = if choice.one_in(3) { choice.below(16) << 8 } else { 0 };
+    let even = u32::from(choice.one_in(6));
+    let mut words = vec![0x1100_0000 | bytes | (2 * pairs - 1 + even)];
+    words.extend((0..pairs).flat_map(|_| [register(choice), small(choice)]));
+    words.extend((0..even).map(|_| register(choice)));
+    words
+}
+
+/// A command of an image that software has written. Images of these commands are shorter than the part that every save
+/// writes, so a save leaves none of them.
+fn image_command(choice: &mut dyn Choice) -> Vec<u32> {
+    match choice.below(6) {
+        0 => vec![0],
+        // Without a pair: too short for a batch.
+        1 => vec![0x1100_0000, register(choice)],
+        // NOPID, which contexts do not have.
+        2 => vec![0x1100_0001, 0x2094, choice.below(3)],
+        _ => load_registers(choice),
+    }
 }
 
 /// A random command.
@@ -181,13 +216,7 @@ fn command(choice: &mut dyn Choice, class: Class, in_batch: bool) -> Vec<u32> {
             words.extend((0..data).map(|_| choice.dword()));
             words
         }
-        14 | 15 => {
-            let pairs = 1 + choice.below(3);
-            let bytes = if choice.one_in(3) { choice.below(16) << 8 } else { 0 };
-            let mut words = vec![0x1100_0000 | bytes | (2 * pairs - 1)];
-            words.extend((0..pairs).flat_map(|_| [register(choice), small(choice)]));
-            words
-        }
+        14 | 15 => load_registers(choice),
         16 => {
             let entries = 1 + choice.below(2);
             let mut words = vec![0x11c0_0000 | entries, (SPARE + choice.below(4)) << 12];

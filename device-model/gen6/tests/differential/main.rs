@@ -74,8 +74,15 @@ fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
             .collect();
         let class = of(choice, &[Class::Render, Class::Copy]);
         let batches = vec![vec![END.to_vec()]; 2 * BATCHES.len()];
-        let mut case =
-            Case { class, ring: Vec::new(), batches, values: vec![1; PLAIN.len() + 4], head: 0, ppgtt: true };
+        let mut case = Case {
+            class,
+            ring: Vec::new(),
+            batches,
+            images: Default::default(),
+            values: vec![1; PLAIN.len() + 4],
+            head: 0,
+            ppgtt: true,
+        };
         let start = |space: u32| vec![vec![0x1880_0000 | space, BATCHES[0]]];
         let body = vec![words.clone(), END.to_vec()];
         match place {
@@ -97,7 +104,7 @@ fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
     }
 }
 
-/// A case in which only MI_STORE_DATA_IMM matters keeps one, the ends of its batches, and initial values of 0.
+/// A case in which only MI_STORE_DATA_IMM matters keeps one, the ends of its batches, empty images, and initial values of 0.
 #[test]
 fn minimised_case_keeps_the_command_that_matters_and_the_ends_of_batches() {
     let is_store = |words: &Vec<u32>| words[0] >> 23 == 0x20;
@@ -109,5 +116,5 @@ fn minimised_case_keeps_the_command_that_matters_and_the_ends_of_batches() {
     assert_eq!(stores(&small), 1);
     assert_eq!(small.ring.len() + small.batches.iter().map(Vec::len).sum::<usize>(), 1 + small.batches.len());
     assert!(small.batches.iter().all(|batch| batch.last().is_some_and(|words| words[..] == END)));
-    assert_eq!((small.head, small.values.iter().sum::<u32>()), (0, 0));
+    assert_eq!((small.head, small.values.iter().sum::<u32>(), small.images.concat().len()), (0, 0, 0));
 }

@@ -34,13 +34,19 @@ pub struct Reference {
     registers: BTreeMap<u32, u32>,
     /// The next command of the batch, its start, and whether the batch is in the PPGTT.
     batch: Option<(u32, u32, bool)>,
-    /// Registers in each image.
+    /// Images of contexts by page.
     images: BTreeMap<u32, Image>,
     tail: u32,
 }
 
-/// Values of the registers of a context, and of its extended state.
-type Image = (BTreeMap<u32, u32>, BTreeMap<u32, u32>);
+/// The image of a context.
+#[derive(Clone)]
+enum Image {
+    /// Commands that software has written.
+    Written(Vec<Vec<u32>>),
+    /// Values of the registers of a context, and of its extended state, by name: their form in memory is not compared.
+    Saved(BTreeMap<u32, u32>, BTreeMap<u32, u32>),
+}
 
 /// Registers of contexts, and of their extended state.
 const KEPT: [u32; 2] = [0x2300, 0x2350];
@@ -68,7 +74,11 @@ impl Reference {
             entries: (1..16).map(|page| (page, page << 12 | 1)).chain([(DIRECTORY, TABLE | 1)]).collect(),
             registers: values,
             batch: None,
-            images: BTreeMap::new(),
+            images: CONTEXTS
+                .into_iter()
+                .map(|at| at >> 12)
+                .zip(case.images.iter().cloned().map(Image::Written))
+                .collect(),
             tail: (case.head + case.ring_words().len() as u32 * 4) % RING_BYTES,
         }
     }
@@ -329,21 +339,14 @@ impl Reference {
                     self.store(true, STATUS + (words[1] + n as u32 * 4) % 4096, *value)?;
                 }
             }
-            0x22 if !user => {
-                for pair in words[1..].chunks_exact(2) {
-                    let mask =
-                        (0..4).filter(|n| header >> (8 + n) & 1 == 0).fold(0, |mask, n| mask | 0xff_u32 << (n * 8));
-                    let old = self.register(pair[0]);
-                    self.registers.insert(pair[0], old & !mask | pair[1] & mask);
-                }
-            }
+            0x22 if !user => self.load_registers(words, |_| true),
             0x23 if !user => {
                 for (n, entry) in words[2..].iter().enumerate() {
                     self.entries.insert((words[1] >> 12) + n as u32, *entry);
                 }
             }
             0x24 if !user => {
-                let value = self.register(words[1]);
+                let value = self.register(words[1] & OFFSET_MASK);
                 self.store(ggtt, words[2], value)?;
             }
             0x26 => {
@@ -359,7 +362,7 @@ impl Reference {
             }
             0x29 if !(user && ggtt) => {
                 let value = self.load(ggtt, words[2])?;
-                self.registers.insert(words[1], value);
+                self.registers.insert(words[1] & OFFSET_MASK, value);
             }
             0x31 => {
                 let ppgtt = self.batch.map_or(header >> 8 & 1 != 0, |(.., ppgtt)| ppgtt);
@@ -452,7 +455,20 @@ impl Reference {
         Ok(Then::Following)
     }
 
-    /// MI_SET_CONTEXT: the images have the registers by name; their form in memory is not compared.
+    /// MI_LOAD_REGISTER_IMM: loads the registers that `loads` accepts.
+    fn load_registers(&mut self, words: &[u32], loads: impl Fn(u32) -> bool) {
+        let enabled = (0..4).filter(|n| words[0] >> (8 + n) & 1 == 0);
+        let mask = enabled.fold(0, |mask, n| mask | 0xff_u32 << (n * 8));
+        for pair in words[1..].chunks_exact(2) {
+            let at = pair[0] & OFFSET_MASK;
+            if loads(at) {
+                let old = self.register(at);
+                self.registers.insert(at, old & !mask | pair[1] & mask);
+            }
+        }
+    }
+
+    /// MI_SET_CONTEXT.
     fn context(&mut self, operand: u32) {
         let old = self.own(0x180);
         let same = old & 1 != 0 && (old ^ operand) >> 12 == 0;
@@ -464,18 +480,27 @@ impl Reference {
             let values = |names: &mut dyn Iterator<Item = u32>| names.map(|at| (at, self.register(at))).collect();
             let kept: BTreeMap<_, _> = values(&mut KEPT.into_iter().chain(modes));
             let extended: BTreeMap<_, _> = values(&mut EXTENDED.into_iter());
-            let image = self.images.entry(old >> 12).or_default();
-            image.0 = kept;
-            if old & 8 != 0 {
-                image.1 = extended;
-            }
+            let before = match self.images.remove(&(old >> 12)) {
+                Some(Image::Saved(_, extended)) => extended,
+                _ => BTreeMap::new(),
+            };
+            let extended = if old & 8 != 0 { extended } else { before };
+            self.images.insert(old >> 12, Image::Saved(kept, extended));
         }
-        if operand & 1 == 0 {
-            let (kept, extended) = self.images.get(&(operand >> 12)).cloned().unwrap_or_default();
-            self.registers.extend(kept);
-            if operand & 4 != 0 {
-                self.registers.extend(extended);
+        let restores_extended = operand & 4 != 0;
+        match self.images.get(&(operand >> 12)).cloned() {
+            Some(Image::Saved(kept, extended)) if operand & 1 == 0 => {
+                self.registers.extend(kept);
+                if restores_extended {
+                    self.registers.extend(extended);
+                }
             }
+            Some(Image::Written(commands)) if operand & 1 == 0 => {
+                let of_context = |at: u32| KEPT.contains(&at) || restores_extended && EXTENDED.contains(&at);
+                let loads = commands.iter().filter(|words| words[0] >> 23 == 0x22);
+                loads.for_each(|words| self.load_registers(words, of_context));
+            }
+            _ => {}
         }
         self.set_own(0x180, operand & 0xffff_f10c | 1);
     }

@@ -133,7 +133,7 @@ pub struct World {
     engine: Engine,
 }
 
-/// Contents of the guest at the start: the ring, batches, the page table.
+/// Contents of the guest at the start: the ring, batches, images of contexts, the page table.
 pub fn contents(case: &Case) -> Vec<(u32, u32)> {
     let mut put = Vec::new();
     for (n, word) in case.ring_words().into_iter().enumerate() {
@@ -142,6 +142,9 @@ pub fn contents(case: &Case) -> Vec<(u32, u32)> {
     for (n, batch) in case.batches.iter().enumerate() {
         let start = BATCHES[n % BATCHES.len()] + if n < BATCHES.len() { 0 } else { BEHIND };
         put.extend((start..).step_by(4).zip(batch.concat()));
+    }
+    for (image, commands) in CONTEXTS.into_iter().zip(&case.images) {
+        put.extend((image..).step_by(4).zip(commands.concat()));
     }
     put.extend((0..16).map(|page| (TABLE + page * 4, (page + 16) << 12 | 1)));
     put
