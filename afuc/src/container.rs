@@ -42,14 +42,6 @@ pub enum ContainerError {
     /// The first word has no known id.
     #[error("the file's id {0:03x} is unknown: name the generation with --gen 5, --gen 6 or --gen 7")]
     Generation(u32),
-    /// The generation that was named is not the one of the id.
-    #[error("the file's id says a{}xx, but a{}xx was named", .id.number(), .named.number())]
-    OtherGeneration {
-        /// Generation of the id.
-        id: Generation,
-        /// Generation that was named.
-        named: Generation,
-    },
 }
 
 /// A firmware image as the processor sees it, without the leading zero word that the kernel removes (AFC-010).
@@ -64,7 +56,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Reads a file. `generation` is needed if the id is unknown.
+    /// Reads a file. `generation` is needed if the id is unknown; it overrides that of a known id.
     ///
     /// # Errors
     ///
