@@ -80,22 +80,25 @@ impl Engine {
         let mut bytes = [0; LARGEST_CONTEXT];
         let bytes = bytes.split_at_mut(gt.generation.context_bytes.min(LARGEST_CONTEXT)).0;
         current.memory.read(Space::Ggtt, image, bytes)?;
-        let mut dwords = bytes.as_chunks::<4>().0.iter().map(|dword| u32::from_le_bytes(*dword));
-        while let Some(header) = dwords.next() {
+        let mut dwords = bytes.as_chunks::<4>().0;
+        while let Some((header, rest)) = dwords.split_first() {
+            let header = u32::from_le_bytes(*header);
             let command = gt.generation.commands.decode(header, EngineClass::Render);
             let Some(Command::Mi(row)) = command else { return Ok(()) };
-            match row.action {
-                Mi::Noop => {}
+            dwords = match row.action {
+                Mi::Noop => rest,
                 Mi::LoadRegister => {
-                    let payload = row.length.dwords(header).saturating_sub(1);
-                    let payload: Vec<u32> = dwords.by_ref().take(payload as usize).collect();
+                    let payload = row.length.dwords(header).saturating_sub(1) as usize;
+                    let (payload, rest) = rest.split_at(payload.min(rest.len()));
                     let lanes = written_lanes(header);
-                    for [offset, value] in payload.as_chunks().0 {
-                        self.restore_register(gt, offset & OFFSET, (value & lanes, lanes), extended);
+                    for [offset, value] in payload.as_chunks::<2>().0 {
+                        let (offset, value) = (u32::from_le_bytes(*offset) & OFFSET, u32::from_le_bytes(*value));
+                        self.restore_register(gt, offset, (value & lanes, lanes), extended);
                     }
+                    rest
                 }
                 _ => return Ok(()),
-            }
+            };
         }
         Ok(())
     }
