@@ -4,7 +4,7 @@
 //! are followed by a section specific to this model with LRIs of the remaining context registers.
 
 use crate::command::mi::{MiHeader, fields, lri};
-use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, engine_offsets as reg};
+use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, all_selected, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// MI_LOAD_REGISTER_MEM.
@@ -220,7 +220,7 @@ pub struct Kept {
 impl Kept {
     /// Returns the image value for a register value. Masked registers are saved with their mask.
     pub fn saved(&self, value: u32) -> u32 {
-        if self.masked { value | 0xffff_0000 } else { value }
+        if self.masked { all_selected(value) } else { value }
     }
 }
 

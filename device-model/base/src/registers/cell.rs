@@ -64,3 +64,9 @@ pub fn masked(old: u32, value: u32) -> u32 {
     let select = value >> 16;
     old & !select & 0xffff | value & select
 }
+
+/// The value whose write sets all bits of a masked register to those of `value`.
+#[inline]
+pub const fn all_selected(value: u32) -> u32 {
+    value | 0xffff_0000
+}

@@ -15,7 +15,7 @@ mod touches;
 mod unit;
 
 pub use bits::Bits;
-pub use cell::{Cell, masked};
+pub use cell::{Cell, all_selected, masked};
 pub use dwords::{read_dwords, write_dwords};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;

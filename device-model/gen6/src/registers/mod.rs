@@ -20,7 +20,7 @@ pub mod render;
 mod tests;
 mod workaround;
 
-pub use arctic_base::registers::{Bits, Copies, Kind, Touches, Unit, masked};
+pub use arctic_base::registers::{Bits, Copies, Kind, Touches, Unit, all_selected, masked};
 
 pub use display::DisplayRegister;
 pub use engine::EngineRegister;

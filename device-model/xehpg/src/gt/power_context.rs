@@ -5,7 +5,7 @@
 use arctic_sriov::number::count;
 
 use crate::command::mi;
-use crate::registers::{Kind, RegisterFile, engine_offsets as reg, masked};
+use crate::registers::{Kind, RegisterFile, all_selected, engine_offsets as reg, masked};
 use crate::topology::{EngineClass, EngineInfo};
 
 /// Contents of a pair in the image.
@@ -223,7 +223,7 @@ impl PowerImage {
             let kind = registers.decode(register).filter(|_| register != 0).map(|decoded| decoded.register.kind);
             *offset = register;
             *value = match kind {
-                Some(Kind::Masked) => registers.value(register) | 0xffff_0000,
+                Some(Kind::Masked) => all_selected(registers.value(register)),
                 Some(_) if !disabled => registers.value(register),
                 _ => 0,
             };

@@ -28,7 +28,9 @@ pub mod tile;
 pub mod whitelist;
 mod workaround;
 
-pub use arctic_base::registers::{Bits, Copies, Family, FunctionRegisters, Kind, Replicated, Touches, Unit, masked};
+pub use arctic_base::registers::{
+    Bits, Copies, Family, FunctionRegisters, Kind, Replicated, Touches, Unit, all_selected, masked,
+};
 pub use card_fields::CardFields;
 use card_fields::card_fields;
 pub use doorbell::{DoorbellAddress, DoorbellControl, DoorbellRegister};
