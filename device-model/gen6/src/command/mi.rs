@@ -89,6 +89,11 @@ macro_rules! commands {
             predication: Predication::Never, action: Mi::$action,
             fields: fields::$name.0, group: fields::$name.1,
         }),*];
+
+        $(
+            #[doc = concat!("Header of ", stringify!($name), ", without a length.")]
+            pub const $name: u32 = $opcode << 23;
+        )*
     };
 }
 

@@ -3,33 +3,28 @@
 //! loads those of the next one (IVB-155, G67-090..092).
 //!
 //! The image is a batch of MI_LOAD_REGISTER_IMM commands (ILK-170): first those of the context, then those of its extended
-//! state, then MI_BATCH_BUFFER_END. It is guest memory: of an image, only registers of contexts are loaded, and no bytes
-//! behind its size are read.
+//! state, then MI_BATCH_BUFFER_END. It is guest memory: a restore loads only registers of contexts, and reads no bytes
+//! beyond the size of an image.
 
 use super::registers::{OFFSET, written_lanes};
 use super::{Current, Engine};
-use crate::command::mi::fields;
+use crate::command::mi::{MI_BATCH_BUFFER_END, MI_LOAD_REGISTER_IMM, fields};
 use crate::command::{Command, Mi};
 use crate::generation::LARGEST_CONTEXT;
 use crate::gt::Gt;
-use crate::memory::{Fault, PAGE_MASK, Space};
-use crate::registers::engine::{BB_STATE, CCID, INSTPM, PP_DCLV, SYNC_FLUSH, VALID};
-use crate::registers::{Kind, Scope, masked};
+use crate::memory::{Fault, Space};
+use crate::registers::engine::{BB_STATE, CCID, Ccid, INSTPM, PP_DCLV, SYNC_FLUSH};
+use crate::registers::{Kind, Scope, all_selected, masked};
 use crate::topology::EngineClass;
 
-/// Bits of the command that CCID has: address, extended state, memory space.
-const KEPT: u32 = 0xffff_f10c;
-/// Pairs of one command.
-const PAIRS: usize = 126;
-/// MI_LOAD_REGISTER_IMM without its length.
-const LOAD: u32 = 0x22 << 23;
-/// MI_BATCH_BUFFER_END.
-const END: u32 = 0x0a << 23;
+/// Maximum number of register-value pairs of one MI_LOAD_REGISTER_IMM (i915: gt/intel_gpu_commands.h,
+/// MI_LOAD_REGISTER_IMM_MAX_REGS).
+const MAX_PAIRS: usize = 126;
 /// Registers of the engine's own table that contexts have (IVB-006, IVB-104, IVB-187).
-const OWN: [u32; 3] = [INSTPM, BB_STATE, PP_DCLV];
+const ENGINE_REGISTERS: [u32; 3] = [INSTPM, BB_STATE, PP_DCLV];
 
 impl Engine {
-    /// MI_SET_CONTEXT.
+    /// Executes MI_SET_CONTEXT (IVB-155). Fails if an image is not mapped.
     pub(super) fn set_context(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let gt = current.gt;
         // Contexts are switched by the ring only.
@@ -38,19 +33,21 @@ impl Engine {
             return Ok(());
         }
         let words = [current.header, current.dword(1)?];
-        let (old, new) = (self.value(gt, CCID), words[1] & KEPT | VALID.mask());
-        let same = VALID.is_set(old) && (old ^ new) & PAGE_MASK == 0;
+        let old = Ccid::from_bits(self.value(gt, CCID));
+        let new = Ccid::from_bits(words[1] & Ccid::STORED).with_valid(true);
+        let same = old.valid() && old.page() == new.page();
         if same && !fields::CONTEXT_FORCE.is_set(&words) {
             return Ok(());
         }
-        // A restore that is forced refreshes the state from an image that software has changed: it is not saved before.
-        if VALID.is_set(old) && !same {
-            self.save_context(current, old & PAGE_MASK, fields::CONTEXT_SAVE_EXTENDED.is_set(&[0, old]))?;
+        // A forced restore loads an image that software has changed, so the registers are not saved to it first (ILK-169
+        // differs).
+        if old.valid() && !same {
+            self.save_context(current, old.address(), old.save_extended())?;
         }
         if !fields::CONTEXT_INHIBIT.is_set(&words) {
-            self.restore_context(current, new & PAGE_MASK, fields::CONTEXT_RESTORE_EXTENDED.is_set(&words))?;
+            self.restore_context(current, new.address(), new.restore_extended())?;
         }
-        gt.registers.set(self.offset(gt, CCID), new);
+        gt.registers.set(self.offset(gt, CCID), new.into_bits());
         // The command flushes the pipeline (ILK-128).
         self.flushed(current);
         Ok(())
@@ -60,21 +57,21 @@ impl Engine {
     /// not changed.
     fn save_context(&self, current: &Current<'_>, image: u32, extended: bool) -> Result<(), Fault> {
         let gt = current.gt;
-        let own = OWN.map(|register| {
-            let select = if register == INSTPM { 0xffff_0000 } else { 0 };
-            [self.offset(gt, register), self.value(gt, register) | select]
+        let own = ENGINE_REGISTERS.map(|register| {
+            let value = self.value(gt, register);
+            [self.offset(gt, register), if register == INSTPM { all_selected(value) } else { value }]
         });
         let mut dwords = vec![0];
-        list(&mut dwords, own.into_iter().chain(pairs(gt, Scope::Context)));
+        push_register_loads(&mut dwords, own.into_iter().chain(register_values(gt, Scope::Context)));
         if extended {
-            list(&mut dwords, pairs(gt, Scope::Extended));
-            dwords.push(END);
+            push_register_loads(&mut dwords, register_values(gt, Scope::Extended));
+            dwords.push(MI_BATCH_BUFFER_END);
         }
         let bytes: Vec<u8> = dwords.into_iter().flat_map(u32::to_le_bytes).collect();
         current.memory.write(Space::Ggtt, image, &bytes)
     }
 
-    /// Loads the registers of contexts from the image at `image`. Another command than those of images ends it.
+    /// Loads the registers of contexts from the image at `image`. Any other command ends the image.
     fn restore_context(&self, current: &Current<'_>, image: u32, extended: bool) -> Result<(), Fault> {
         let gt = current.gt;
         let mut bytes = [0; LARGEST_CONTEXT];
@@ -107,7 +104,7 @@ impl Engine {
     fn restore_register(&self, gt: &Gt, offset: u32, (value, lanes): (u32, u32), extended: bool) {
         let Some(found) = gt.registers.decode(offset) else { return };
         let merged = |old: u32| old & !lanes | value;
-        if OWN.iter().any(|register| self.offset(gt, *register) == offset) {
+        if ENGINE_REGISTERS.iter().any(|register| self.offset(gt, *register) == offset) {
             let mode = self.offset(gt, INSTPM) == offset;
             gt.registers.update(offset, |old| match mode {
                 true => masked(old, value) & !SYNC_FLUSH.mask(),
@@ -129,21 +126,21 @@ impl Engine {
 }
 
 /// The registers of `scope` with their values, as MI_LOAD_REGISTER_IMM writes them.
-fn pairs(gt: &Gt, scope: Scope) -> impl Iterator<Item = [u32; 2]> + use<'_> {
+fn register_values(gt: &Gt, scope: Scope) -> impl Iterator<Item = [u32; 2]> + use<'_> {
     let registers = &gt.registers;
     let found = registers.listing().filter(move |(_, decoded)| decoded.register.scope == scope);
     found.map(|(offset, decoded)| {
-        let select = if decoded.register.kind == Kind::Masked { 0xffff_0000 } else { 0 };
-        [offset, registers.value(offset) | select]
+        let value = registers.value(offset);
+        [offset, if decoded.register.kind == Kind::Masked { all_selected(value) } else { value }]
     })
 }
 
 /// Appends commands that load `pairs`.
-fn list(dwords: &mut Vec<u32>, pairs: impl Iterator<Item = [u32; 2]>) {
+fn push_register_loads(dwords: &mut Vec<u32>, pairs: impl Iterator<Item = [u32; 2]>) {
     let pairs: Vec<_> = pairs.collect();
-    for part in pairs.chunks(PAIRS) {
+    for part in pairs.chunks(MAX_PAIRS) {
         let length = u32::try_from(part.len()).unwrap_or(1).saturating_mul(2).saturating_sub(1);
-        dwords.push(LOAD | length);
+        dwords.push(MI_LOAD_REGISTER_IMM | length);
         dwords.extend(part.as_flattened());
     }
 }

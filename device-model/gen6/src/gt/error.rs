@@ -8,7 +8,7 @@ use crate::memory::{Fault, FaultType, PAGE_MASK, Space};
 use crate::registers::arbiter::{
     ERROR, FAULT_GGTT, FAULT_LOG, FAULT_LOG_ENTRIES, FAULT_SOURCE, FAULT_TYPE, FAULT_VALID, SOURCE_WRITE,
 };
-use crate::registers::engine::{CCID, EIR, EMR, ESR, FATAL_ERRORS, INSTRUCTION_ERROR, VALID};
+use crate::registers::engine::{CCID, Ccid, EIR, EMR, ESR, FATAL_ERRORS, INSTRUCTION_ERROR};
 use crate::registers::render::{MATCH_PENDING, MATCHED};
 use crate::topology::{EngineClass, EngineId};
 
@@ -70,8 +70,8 @@ impl Gt {
         let context = value & PAGE_MASK;
         let render = self.generation.engines().find(|(_, info)| info.class == EngineClass::Render);
         let matching = render.filter(|(engine, _)| {
-            let current = self.engine_value(*engine, CCID);
-            MATCH_PENDING.is_set(value) && VALID.is_set(current) && current & PAGE_MASK == context
+            let current = Ccid::from_bits(self.engine_value(*engine, CCID));
+            MATCH_PENDING.is_set(value) && current.valid() && current.address() == context
         });
         self.registers.set(offset, context | if matching.is_some() { MATCHED } else { 0 });
         matching.map(|(_, info)| SideEffect::Reset(info.reset_mask))

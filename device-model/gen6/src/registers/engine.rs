@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of every engine, by offset from its base: ring, batch, errors and modes.
 
+use bitfield_struct::bitfield;
+
 use super::Kind::{Masked, ReadOnly, Storage};
 use super::{Bits, Kind, Live, Register, STORED, Scope, register};
 
@@ -112,6 +114,45 @@ pub const WATCHDOG_THRESHOLD: u32 = 0x17c;
 pub const WATCHDOG_COUNTER: u32 = 0x190;
 /// Current logical context (IVB-100).
 pub const CCID: u32 = 0x180;
+
+/// CCID (IVB-100).
+#[bitfield(u32)]
+pub struct Ccid {
+    /// The context is saved when another one becomes current.
+    pub valid: bool,
+    #[bits(1)]
+    __: u8,
+    /// The extended state was restored.
+    pub restore_extended: bool,
+    /// The extended state is saved.
+    pub save_extended: bool,
+    #[bits(4)]
+    __: u8,
+    /// The image is in the GGTT.
+    pub ggtt: bool,
+    #[bits(3)]
+    __: u8,
+    /// Page of the image.
+    #[bits(20)]
+    pub page: u32,
+}
+
+impl Ccid {
+    /// The bits that exist.
+    pub const STORED: u32 = Ccid::new()
+        .with_valid(true)
+        .with_restore_extended(true)
+        .with_save_extended(true)
+        .with_ggtt(true)
+        .with_page(0xf_ffff)
+        .into_bits();
+
+    /// Address of the image.
+    pub const fn address(self) -> u32 {
+        self.page() << 12
+    }
+}
+
 /// Groups of page directory entries that may be used, one bit for 16 entries (IVB-032).
 pub const PP_DCLV: u32 = 0x220;
 /// Place of the page directory in the GGTT's table (IVB-033, G67-060).
@@ -222,7 +263,7 @@ pub const SHARED: &[Register] = &[
     row(WATCHDOG_CONTROL, "PR_CTR_CTL", live(EngineRegister::WatchdogControl), 0, "IVB-085"),
     row(WATCHDOG_THRESHOLD, "PR_CTR_THRSH", live(EngineRegister::WatchdogThreshold), 0x0015_0000, "IVB-086"),
     row(WATCHDOG_COUNTER, "PR_CTR", live(EngineRegister::WatchdogCounter), 0, "IVB-087"),
-    row(CCID, "CCID", Storage(0xffff_f10d), 0, "IVB-100"),
+    row(CCID, "CCID", Storage(Ccid::STORED), 0, "IVB-100"),
     row(0x1d0, "ECOSKPD", Masked, 0, REGS),
     row(PP_DIR_BASE, "PP_DIR_BASE", live(EngineRegister::DirectoryBase), 0, "IVB-033, G67-060"),
     register(TIMESTAMP, "TIMESTAMP", live(EngineRegister::Timestamp), 0, "IVB-116"),
