@@ -98,9 +98,8 @@ impl Alu {
 }
 
 /// Returns the register offset of a GPR, or `None` if the operand is not a GPR (V8-149).
-#[allow(clippy::arithmetic_side_effects, reason = "the operand is below 16, and GPR is an offset in an engine's block")]
 fn gpr(operand: u32) -> Option<u32> {
-    (operand < 0x10).then_some(reg::GPR + 8 * operand)
+    (operand < 0x10).then(|| reg::gpr(operand))
 }
 
 /// Returns the address in the accumulator. The low three bits are ignored (V8-154).

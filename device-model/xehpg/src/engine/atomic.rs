@@ -12,7 +12,12 @@ use super::{reg, word};
 use crate::command::mi::fields;
 use crate::memory::{Access, Fault, Space};
 
-/// Operations, bits 4:0 of the opcode. Bits 7:5 select the size.
+/// GPR4: a dword or qword is returned in it, or the low qword of an octword.
+const RETURN_LOW: u32 = reg::gpr(4);
+/// GPR5: the high qword of an octword is returned in it.
+const RETURN_HIGH: u32 = reg::gpr(5);
+
+/// Operations ([`fields::ATOMIC_OPERATION`]).
 mod operation {
     pub const AND: u32 = 0x01;
     pub const OR: u32 = 0x02;
@@ -28,11 +33,12 @@ mod operation {
     pub const UNSIGNED_MAX: u32 = 0x0c;
     pub const UNSIGNED_MIN: u32 = 0x0d;
     pub const COMPARE_WRITE: u32 = 0x0e;
-    /// Like [`DECREMENT`], but the new value is returned in GPR4 (Mesa: BRW_AOP_PREDEC).
+    /// Like [`DECREMENT`], but the new value is returned in GPR4: inferred from the operation of this name of the data
+    /// port (Mesa: BRW_AOP_PREDEC).
     pub const PREDECREMENT: u32 = 0x0f;
 }
 
-/// Operand size in memory, bits 7:5 of the opcode.
+/// Operand size in memory ([`fields::ATOMIC_SIZE`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Size {
     Dword,
@@ -41,8 +47,8 @@ enum Size {
 }
 
 impl Size {
-    fn new(opcode: u32) -> Option<Size> {
-        match opcode >> 5 {
+    fn new(size: u32) -> Option<Size> {
+        match size {
             0 => Some(Size::Dword),
             1 => Some(Size::Qword),
             2 => Some(Size::Octword),
@@ -87,17 +93,17 @@ impl Streamer<'_> {
     /// order.
     pub(super) fn atomic(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = word(words, 0);
-        let opcode = fields::ATOMIC_OPCODE.get(words);
-        let operation = opcode & 0x1f;
-        let Some(size) = Size::new(opcode) else { return Ok(Flow::Illegal) };
+        let operation = fields::ATOMIC_OPERATION.get_in(header);
+        let Some(size) = Size::new(fields::ATOMIC_SIZE.get_in(header)) else { return Ok(Flow::Illegal) };
         let compares = operation == operation::COMPARE_WRITE;
-        // Post-sync operations support neither qword comparisons nor octwords. Octwords support only comparison.
-        let refused = match size {
+        // Octwords have only a comparison (mhw_mi.h). That post-sync operations have neither comparisons of qwords nor
+        // octwords, and return no data, is the model's choice: no source of the project states it.
+        let unsupported = match size {
             Size::Dword => false,
             Size::Qword => compares && fields::POST_SYNC.is_set_in(header),
             Size::Octword => !compares || fields::POST_SYNC.is_set_in(header),
         };
-        if refused {
+        if unsupported {
             return Ok(Flow::Illegal);
         }
         let space = self.space(fields::GLOBAL.is_set_in(header));
@@ -117,11 +123,11 @@ impl Streamer<'_> {
         let old = if operation == operation::PREDECREMENT { old.wrapping_sub(1) } else { old };
         if fields::RETURN_DATA.is_set_in(header) && !fields::POST_SYNC.is_set_in(header) {
             match size {
-                Size::Dword => self.set_own(reg::GPR + 8 * 4, low(old)),
-                Size::Qword => self.set_own64(reg::GPR + 8 * 4, old),
+                Size::Dword => self.set_own(RETURN_LOW, low(old)),
+                Size::Qword => self.set_own64(RETURN_LOW, old),
                 Size::Octword => {
-                    self.set_own64(reg::GPR + 8 * 4, old);
-                    self.set_own64(reg::GPR + 8 * 5, high);
+                    self.set_own64(RETURN_LOW, old);
+                    self.set_own64(RETURN_HIGH, high);
                 }
             }
         }
@@ -141,17 +147,28 @@ impl Streamer<'_> {
             };
         }
         if fields::INLINE_DATA.is_set_in(word(words, 0)) {
-            let by_turns = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
-            return Operands { first: by_turns(3), second: by_turns(4) };
+            let alternating = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
+            return Operands { first: alternating(3), second: alternating(4) };
         }
-        let gprs = |n: u32| [self.registers.get64(reg::GPR + 8 * n), self.registers.get64(reg::GPR + 8 * (n + 1))];
+        let gprs = |n: u32| [n, n + 1].map(|n| self.registers.get64(reg::gpr(n)));
         Operands { first: gprs(0), second: gprs(2) }
     }
 
-    /// Returns the old dword, or `None` for a reserved operation.
-    fn atomic32(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
-        let (a, b) = (a & 0xffff_ffff, b & 0xffff_ffff);
-        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), a, b).map(low);
+    /// Executes an operation on the dword at `at`, which is aligned to 4. Returns the old value, or `None` for a reserved
+    /// operation.
+    ///
+    /// # Errors
+    /// If the address has no translation for a write, or the access fails.
+    fn atomic32(
+        &mut self,
+        space: Space,
+        at: u64,
+        operation: u32,
+        first: u64,
+        second: u64,
+    ) -> Result<Option<u64>, Fault> {
+        let (first, second) = (u64::from(low(first)), u64::from(low(second)));
+        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), first, second).map(low);
         if let Some(cell) = self.cell(space, at, 4)?
             && let Ok(cell) = cell.get_atomic_ref::<AtomicU32>(0)
         {
@@ -163,9 +180,16 @@ impl Streamer<'_> {
         Ok(Some(u64::from(old)))
     }
 
-    /// Returns the old qword, or `None` for a reserved operation.
-    fn atomic64(&mut self, space: Space, at: u64, operation: u32, a: u64, b: u64) -> Result<Option<u64>, Fault> {
-        let new = |old: u64| operate(operation, Size::Qword, old, a, b);
+    /// Like [`Streamer::atomic32`], on the qword at `at`, which is aligned to 8.
+    fn atomic64(
+        &mut self,
+        space: Space,
+        at: u64,
+        operation: u32,
+        first: u64,
+        second: u64,
+    ) -> Result<Option<u64>, Fault> {
+        let new = |old: u64| operate(operation, Size::Qword, old, first, second);
         if let Some(cell) = self.cell(space, at, 8)?
             && let Ok(cell) = cell.get_atomic_ref::<AtomicU64>(0)
         {
@@ -177,8 +201,12 @@ impl Streamer<'_> {
         Ok(Some(old))
     }
 
-    /// Compares and writes 16 bytes. Returns the old value. Each qword is accessed atomically, but the operation as a
-    /// whole is not atomic, because 16-byte atomics are not available on shared host memory.
+    /// Compares and writes the 16 bytes at `at`, which is aligned to 16. Returns the old value. Each qword of mapped
+    /// memory is accessed atomically, but the operation as a whole is not atomic, because 16-byte atomics are not
+    /// available on shared host memory.
+    ///
+    /// # Errors
+    /// If the address has no translation for a write, or an access fails.
     #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits")]
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
         // The page must be writable regardless of the result of the comparison, as for the other sizes.

@@ -122,6 +122,11 @@ pub const BB_STACK_WRITE_PORT: u32 = 0x588;
 pub const CTX_SCHEDULING_ATTRIBUTES: u32 = 0x5a8;
 pub const PREEMPTION_STATUS: u32 = 0x5ac;
 pub const GPR: u32 = 0x600;
+/// Offset of the low dword of general purpose register `n`, 0 to 15, of 64 bits.
+#[allow(clippy::arithmetic_side_effects, reason = "`n` is below 16")]
+pub const fn gpr(n: u32) -> u32 {
+    GPR + 8 * n
+}
 
 /// Registers of [`Scope::Power`](super::Scope::Power). All contexts of a function share them on an engine (V8-142,
 /// V8-190). Each function has a separate copy (V13-052).

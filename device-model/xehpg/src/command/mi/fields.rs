@@ -88,6 +88,10 @@ pub const INLINE_DATA: Field = Field::flag("Inline Data", 0, 18);
 pub const RETURN_DATA: Field = Field::flag("Return Data Control", 0, 16);
 /// MI_ATOMIC: operation.
 pub const ATOMIC_OPCODE: Field = Field::choice("Atomic Opcode", 0, 15, 8, ATOMICS);
+/// MI_ATOMIC, part of [`ATOMIC_OPCODE`]: operation.
+pub const ATOMIC_OPERATION: Field = Field::value("Atomic Operation", 0, 12, 8);
+/// MI_ATOMIC, part of [`ATOMIC_OPCODE`]: operand size.
+pub const ATOMIC_SIZE: Field = Field::value("Atomic Operand Size", 0, 15, 13);
 /// MI_SET_PREDICATE: result register that suppresses the following commands, and its suppressing value.
 pub const SET_PREDICATE: Field = Field::choice("Predicate Enable", 0, 3, 0, SET_PREDICATES);
 /// MI_SET_PREDICATE: condition on WPARID.

@@ -3,6 +3,8 @@
 
 use super::commands::{gpr, gpr_of};
 use super::*;
+use crate::command::FieldKind;
+use crate::command::mi::fields::ATOMIC_OPCODE;
 use arctic_fidelity::proves;
 
 const AT: u32 = (VA + DATA) as u32;
@@ -158,6 +160,19 @@ fn post_sync_operations() {
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{:#x}: {outcome:?}", invalid[0]);
         assert_eq!(bench.get64(DATA), 5);
     }
+}
+
+/// The table of opcodes is for the disassembler; the engine decodes operation and size.
+#[test]
+fn exactly_the_opcodes_of_the_table_are_executed() {
+    let FieldKind::Enum(opcodes) = ATOMIC_OPCODE.kind else { panic!("not a list of opcodes") };
+    let executed = |opcode: &u32| {
+        let outcome = EngineBench::new(EngineClass::Copy).batch(&inline(*opcode, 0, [0; 2], [0; 2]));
+        assert!(matches!(outcome, Outcome::Complete | Outcome::Halted(Halt::IllegalCommand { .. })), "{outcome:?}");
+        outcome == Outcome::Complete
+    };
+    let expected: Vec<u32> = opcodes.iter().map(|(opcode, _)| *opcode).collect();
+    assert_eq!((0..=0xff).filter(executed).collect::<Vec<_>>(), expected);
 }
 
 #[test]
