@@ -10,7 +10,7 @@ use super::access::address;
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::mi::fields;
-use crate::memory::{Access, Fault, Space};
+use crate::memory::{Access, Fault, Space, Span};
 
 /// GPR4: a dword or qword is returned in it, or the low qword of an octword.
 const RETURN_LOW: u32 = reg::gpr(4);
@@ -155,7 +155,8 @@ impl Streamer<'_> {
     }
 
     /// Executes an operation on the dword at `at`, which is aligned to 4. Returns the old value, or `None` for a reserved
-    /// operation.
+    /// operation. In memory that is mapped, the operation is atomic with respect to the guest's CPUs. Guest memory that
+    /// is accessed by messages has no such access: there, it is a read and a write, and counted.
     ///
     /// # Errors
     /// If the address has no translation for a write, or the access fails.
@@ -177,6 +178,7 @@ impl Streamer<'_> {
         let old = self.gam.read_u32(space, at)?;
         let Some(value) = new(old) else { return Ok(None) };
         self.store(space, at, value)?;
+        self.count_remote(space, at);
         Ok(Some(u64::from(old)))
     }
 
@@ -198,7 +200,15 @@ impl Streamer<'_> {
         let old = self.gam.read_u64(space, at)?;
         let Some(value) = new(old) else { return Ok(None) };
         self.store64(space, at, value)?;
+        self.count_remote(space, at);
         Ok(Some(old))
+    }
+
+    /// Counts an operation that was executed as a read and a write. No agent observes one on a NULL page.
+    fn count_remote(&mut self, space: Space, at: u64) {
+        if !matches!(self.gam.span(space, at, 4, Access::Write), Ok(Span::Null(_))) {
+            self.counters.remote_atomics = self.counters.remote_atomics.saturating_add(1);
+        }
     }
 
     /// Compares and writes the 16 bytes at `at`, which is aligned to 16. Returns the old value. Each qword of mapped

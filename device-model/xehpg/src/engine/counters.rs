@@ -37,6 +37,8 @@ pub struct Counters {
     pub lost_reports: u64,
     /// 16-byte atomics executed as two accesses of eight bytes.
     pub split_atomics: u64,
+    /// 4-byte and 8-byte atomics executed as a read and a write, on guest memory that is accessed by messages.
+    pub remote_atomics: u64,
 }
 
 impl Counters {
@@ -56,6 +58,7 @@ impl Counters {
             refused_loads: 0,
             lost_reports: 0,
             split_atomics: 0,
+            remote_atomics: 0,
         }
     }
 
@@ -78,6 +81,7 @@ impl Counters {
             ("queues not loaded, since GFX_MODE has execlists off", self.refused_loads),
             ("context switches without a status page", self.lost_reports),
             ("16-byte atomics in two halves", self.split_atomics),
+            ("atomics as a read and a write, by messages", self.remote_atomics),
         ];
         let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));
         skipped.chain(refused).chain(rest).filter(|(_, count)| *count != 0).collect()

@@ -5,7 +5,9 @@ use super::commands::{gpr, gpr_of};
 use super::*;
 use crate::command::FieldKind;
 use crate::command::mi::fields::ATOMIC_OPCODE;
+use crate::host::{DmaFault, DmaView};
 use arctic_fidelity::proves;
+use vm_memory::VolatileSlice;
 
 const AT: u32 = (VA + DATA) as u32;
 const RETURN: u32 = 1 << 16;
@@ -173,6 +175,47 @@ fn exactly_the_opcodes_of_the_table_are_executed() {
     };
     let expected: Vec<u32> = opcodes.iter().map(|(opcode, _)| *opcode).collect();
     assert_eq!((0..=0xff).filter(executed).collect::<Vec<_>>(), expected);
+}
+
+/// 16 bytes of guest memory at IOVA 0, accessed by messages.
+#[derive(Clone, Default)]
+struct RemoteGuest(Arc<Mutex<[u8; 16]>>);
+
+impl DmaView for RemoteGuest {
+    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        None
+    }
+
+    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
+        data.copy_from_slice(&self.0.lock().unwrap()[iova as usize..][..data.len()]);
+        Ok(())
+    }
+
+    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
+        self.0.lock().unwrap()[iova as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+impl Dma for RemoteGuest {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(self.clone())
+    }
+}
+
+/// Such memory has no atomic access. The operations are executed as a read and a write, which the report shows.
+#[test]
+fn atomics_on_guest_memory_without_a_mapping_are_counted() {
+    const GUEST_VA: u64 = VA + (200 << 20);
+    let guest = RemoteGuest::default();
+    let mut bench = EngineBench::beside(EngineClass::Copy, Arc::new(guest.clone()));
+    bench.put64(ROOT + 0x2000 + 8 * 100, 0x83);
+    let on = |at: u64, opcode: u32| [MI_ATOMIC | 1 | opcode << 8, at as u32, 0];
+    let batch = [on(GUEST_VA, 0x05), on(GUEST_VA + 8, 0x25), on(VA + DATA, 0x05), on(NULL_VA, 0x05)].concat();
+    assert_eq!(bench.batch(&batch), Outcome::Complete);
+    assert_eq!(*guest.0.lock().unwrap(), [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+    let counted = ("atomics as a read and a write, by messages".to_owned(), 2);
+    assert_eq!(bench.engine.counters().nonzero(), [counted].into());
 }
 
 #[test]
