@@ -16,7 +16,7 @@ use crate::memory::ppgtt::{PageTableFormat, XE_HPG_PAGE_TABLES};
 use crate::registers::{RegisterTables, XE_HPG_REGISTERS};
 use crate::topology::{EngineClass, EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
 pub use firmware::{AdsFormat, FirmwareInterface, Version, XE_HPG_FIRMWARE};
-pub use sriov::{SriovFormat, XE_HPG_SRIOV};
+pub use sriov::{SriovLimits, XE_HPG_SRIOV};
 
 /// Facts that all cards of a hardware generation have in common. Its dies differ by their [`Die`], cards with the same
 /// die by their [`crate::profile::CardProfile`].
@@ -38,7 +38,7 @@ pub struct Generation {
     /// Hardware configuration table of a die: keys, lengths in dwords, values.
     pub hwconfig: fn(&Die) -> Vec<u32>,
     /// Division of the card among its functions.
-    pub sriov: &'static SriovFormat,
+    pub sriov: &'static SriovLimits,
     /// Rate of the timestamp counters.
     pub timebase: Timebase,
     /// Sources of interrupts.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::hxg::Error;
 use super::klv;
 use super::threshold_event::{KINDS, Kind};
-use crate::generation::SriovFormat;
+use crate::generation::SriovLimits;
 
 /// A contiguous range of ids assigned to a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +84,12 @@ impl VfConfig {
         clippy::arithmetic_side_effects,
         reason = "a list has fewer keys than dwords, of which there are at most 512"
     )]
-    pub fn update(&mut self, format: &SriovFormat, list: &[u32]) -> Result<u32, Error> {
+    pub fn update(&mut self, limits: &SriovLimits, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
         let mut applied = 0;
         for item in klv::walk(list) {
             let (key, value) = item?;
-            config.set(format, key, value)?;
+            config.set(limits, key, value)?;
             applied += 1;
         }
         *self = config;
@@ -97,7 +97,7 @@ impl VfConfig {
     }
 
     #[allow(clippy::indexing_slicing, reason = "there is a threshold for each kind")]
-    fn set(&mut self, format: &SriovFormat, key: u16, value: &[u32]) -> Result<(), Error> {
+    fn set(&mut self, limits: &SriovLimits, key: u16, value: &[u32]) -> Result<(), Error> {
         let qword = || match value {
             [low, high] => Ok(number::qword(*low, *high)),
             _ => Err(Error::MalformedKlv),
@@ -107,7 +107,7 @@ impl VfConfig {
             _ => Err(Error::MalformedKlv),
         };
         let first_of_groups = || match value {
-            [first, ..] if value.len() <= format.groups => Ok(*first),
+            [first, ..] if value.len() <= limits.max_sched_groups => Ok(*first),
             _ => Err(Error::MalformedKlv),
         };
         let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = &mut self.scheduling;
@@ -119,15 +119,15 @@ impl VfConfig {
             // TILE_MASK: ignored, because the card has only one tile.
             0x0005 => drop(dword()?),
             0x0006 => self.doorbells.count = dword()?,
-            0x8a01 => *exec_quantum_ms = dword()?.min(format.longest_quantum_ms),
-            0x8a02 => *preempt_timeout_us = dword()?.min(format.longest_preemption_us),
+            0x8a01 => *exec_quantum_ms = dword()?.min(limits.max_exec_quantum_ms),
+            0x8a02 => *preempt_timeout_us = dword()?.min(limits.max_preempt_timeout_us),
             0x8a0a => self.doorbells.begin = dword()?,
             0x8a0b => self.contexts.begin = dword()?,
             0x8a0c => {
                 *priority = dword().and_then(|value| if value <= 2 { Ok(value) } else { Err(Error::InvalidKlvData) })?
             }
-            0x8a0e => *exec_quantum_ms = first_of_groups()?.min(format.longest_quantum_ms),
-            0x8a0f => *preempt_timeout_us = first_of_groups()?.min(format.longest_preemption_us),
+            0x8a0e => *exec_quantum_ms = first_of_groups()?.min(limits.max_exec_quantum_ms),
+            0x8a0f => *preempt_timeout_us = first_of_groups()?.min(limits.max_preempt_timeout_us),
             _ => {
                 let kind = Kind::of_key(key).ok_or(Error::InvalidKlvKey)?;
                 self.thresholds[kind as usize] = dword()?;
@@ -143,13 +143,13 @@ impl VfConfig {
 
     /// Checks whether the configuration can be assigned to a VF: GGTT addresses must be within `ggtt`, and local memory
     /// must not exceed `local` bytes.
-    pub fn check(&self, format: &SriovFormat, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
+    pub fn check(&self, limits: &SriovLimits, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
         let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
-        let aligned = (self.ggtt_start | self.ggtt_size).is_multiple_of(format.ggtt_page)
-            && self.local_memory.is_multiple_of(format.local_page);
+        let aligned = (self.ggtt_start | self.ggtt_size).is_multiple_of(limits.ggtt_page)
+            && self.local_memory.is_multiple_of(limits.local_page);
         let inside = self.ggtt_size == 0 || ggtt.start <= self.ggtt_start && end <= ggtt.end;
-        let few = self.contexts.range().end <= u64::from(format.contexts)
-            && self.doorbells.range().end <= u64::from(format.doorbells);
+        let few = self.contexts.range().end <= u64::from(limits.contexts)
+            && self.doorbells.range().end <= u64::from(limits.doorbells);
         if aligned && inside && few && self.local_memory <= local { Ok(()) } else { Err(Error::InvalidKlvData) }
     }
 

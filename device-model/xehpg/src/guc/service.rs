@@ -44,17 +44,17 @@ fn success(data: u32) -> u32 {
 
 /// HANDSHAKE: zeros request any version.
 fn handshake(gt: &Gt, data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
-    let (newest, minor) = gt.generation.sriov.relay_version;
+    let latest = gt.generation.sriov.relay_version;
     let [wanted] = payload else { return Err(Failure::MessageSize) };
     if data0 != 0 {
         return Err(Failure::Protocol);
     }
     match (wanted >> 16, wanted & 0xffff) {
         (0, 0) => {}
-        (major, _) if major >= newest => {}
+        (major, _) if major >= latest.major.into() => {}
         _ => return Err(Failure::Permission),
     }
-    Ok(vec![success(0), newest << 16 | minor])
+    Ok(vec![success(0), u32::from(latest.major) << 16 | u32::from(latest.minor)])
 }
 
 /// QUERY_RUNTIME: returns pairs from index `start`, at most `limit` (0 = as many as fit), and the number of remaining

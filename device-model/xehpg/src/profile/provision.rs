@@ -13,7 +13,7 @@ use crate::generation::XE_HPG_SRIOV;
 use crate::host::MAX_VFS;
 use crate::memory::layout::MemoryLayout;
 
-/// Unit of GGTT shares in a card file, coarser than `SriovFormat::ggtt_page`: the entries of one unit fill one page of
+/// Unit of GGTT shares in a card file, coarser than `SriovLimits::ggtt_page`: the entries of one unit fill one page of
 /// the VF's GGTT window.
 const GGTT_UNIT: u64 = 2 * MIB;
 /// Size of the GGTT's address space, all of which no function can have.
@@ -316,12 +316,12 @@ fn doorbells<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error
 }
 
 fn exec_quantum_ms<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    let most = XE_HPG_SRIOV.longest_quantum_ms;
+    let most = XE_HPG_SRIOV.max_exec_quantum_ms;
     within(from, 0, most, &format!("an execution quantum in ms, 0 to {most}; 0 is unlimited")).map(Some)
 }
 
 fn preempt_timeout_us<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    let most = XE_HPG_SRIOV.longest_preemption_us;
+    let most = XE_HPG_SRIOV.max_preempt_timeout_us;
     within(from, 0, most, &format!("a preemption timeout in us, 0 to {most}; 0 is unlimited")).map(Some)
 }
 

@@ -12,6 +12,8 @@ pub const EU_ENABLE: u32 = 0x9134;
 pub const SLICE_ENABLE: u32 = 0x9138;
 /// GT_VEBOX_VDBOX_DISABLE: a set bit enables the engine from version 12.50 on.
 pub const VEBOX_VDBOX_DISABLE: u32 = 0x9140;
+/// MIRROR_FUSE1.
+pub const MIRROR_FUSE1: u32 = 0x911c;
 /// MIRROR_FUSE3: MEML3 in bits 3:0, one bit per quadrant.
 pub const MIRROR_FUSE3: u32 = 0x9118;
 /// XELP_GT_GEOMETRY_DSS_ENABLE: dual subslices that support geometry, one bit each.
@@ -41,7 +43,7 @@ pub const TABLE: &[Register] = &[
     register(0xd08, "DIST_DBS_POPULATED", ReadOnly, 0x001f_00ff, "xe: regs/xe_guc_regs.h; 8 SQIDI of 32 doorbells"),
     register(0x9114, "XEHP_FUSE4", ReadOnly, 0, "contract K.4"),
     register(MIRROR_FUSE3, "MIRROR_FUSE3", ReadOnly, 0, "V13-160; [3:0] MEML3, one bit a quadrant"),
-    register(0x911c, "MIRROR_FUSE1", ReadOnly, 0, "contract G.1; no SFC, so no lock to hand over in a reset"),
+    register(MIRROR_FUSE1, "MIRROR_FUSE1", ReadOnly, 0, "contract G.1; no SFC, so no lock to hand over in a reset"),
     register(0x9120, "FUSE2", ReadOnly, 0x4, "contract B.5b; bit 2 production hardware"),
     register(0x9130, "MIRROR_L3BANK_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe2 on"),
     register(EU_ENABLE, "XELP_EU_ENABLE", ReadOnly, 0, "contract B.4; [7:0] pairs of EUs of a subslice"),

@@ -66,6 +66,8 @@ impl GucWopcmSize {
     }
 }
 
+/// HUC_KERNEL_LOAD_INFO: state of the HuC.
+pub const HUC_KERNEL_LOAD_INFO: u32 = 0xc1dc;
 /// DMA_GUC_WOPCM_OFFSET.
 pub const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
 /// GUC_WOPCM_SIZE: locked. DMA_GUC_WOPCM_OFFSET: valid.
@@ -191,7 +193,7 @@ pub const TABLE: &[Register] = &[
     register(0xc068, "GUC_SHIM_CONTROL2", Kind::Storage(0xbfff_ffff), 0x4000_0000, "contract G.4"),
     array(SOFT_SCRATCH, "SOFT_SCRATCH", STORED, 0, (16, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
     // Bit 0: loaded. The HuC is loaded from power-on, so that no driver waits for a GSC that does not exist.
-    register(0xc1dc, "HUC_KERNEL_LOAD_INFO", ReadOnly, 1, "contract G.4; xe: regs/xe_guc_regs.h"),
+    register(HUC_KERNEL_LOAD_INFO, "HUC_KERNEL_LOAD_INFO", ReadOnly, 1, "contract G.4; xe: regs/xe_guc_regs.h"),
     array(
         UOS_RSA_SCRATCH,
         "UOS_RSA_SCRATCH",

@@ -15,6 +15,8 @@ const DEV_ERR_STAT: u32 = 0x10_0174;
 pub const DEV_PCIEERR_STATUS: u32 = 0x10_0180;
 /// DEV_PCIEERR_STATUS: the error of the first tile is fatal.
 pub const FATAL_ON_TILE_0: Bits = Bits::bit(2);
+/// RPM_CONFIG0: frequencies of the clocks.
+pub const RPM_CONFIG0: u32 = 0xd00;
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
 
@@ -131,6 +133,6 @@ pub const TABLE: &[Register] = &[
     register(0x12_0010, "HSW_EDRAM_CAP", ReadOnly, 0, "i915: i915_edram.c; no embedded DRAM on this card"),
     // Bit 0: the function is a VF.
     register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002").per_function_with(1),
-    register(0xd00, "RPM_CONFIG0", ReadOnly, 0xe, "contract B.5; 19.2 MHz crystal, CTC shift 3"),
+    register(RPM_CONFIG0, "RPM_CONFIG0", ReadOnly, 0xe, "contract B.5; 19.2 MHz crystal, CTC shift 3"),
     register(0xd8c, "GMD_ID", ReadOnly, 0, "contract B.4; does not exist before Xe_LPG"),
 ];
