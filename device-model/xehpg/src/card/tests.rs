@@ -550,7 +550,7 @@ fn an_flr_resets_all_state_of_one_function() {
         let doorbells: Vec<u8> = state.doorbells().map(|(index, ..)| index).collect();
         let frames: Vec<_> = state.frames().collect();
         let entries: Vec<_> = state.ggtt().filter(|(_, entry)| entry.address() != 0).collect();
-        (doorbells, frames, entries, state.interrupts().held(ENABLES))
+        (doorbells, frames, entries, state.interrupts().enable_or_mask(ENABLES))
     };
     let fresh = [VF1, VF2].map(shown);
     assert!(fresh.iter().all(|(_, frames, ..)| frames.len() == 1 && frames[0].is_some()));

@@ -5,11 +5,9 @@ use std::sync::MutexGuard;
 
 use super::{Gt, SideEffect};
 use crate::heci::{self, Heci};
+use crate::interrupts::event::HECI_INTERRUPTS;
 use crate::registers::{Access, HeciWindow, Unit, XeHpg};
 use crate::sync::IgnorePoison;
-
-/// Bits of the GSC's interrupt identity for HECI1 and HECI2 (contract B.10).
-const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 
 impl Gt {
     /// HECI window 0 (GSC) or 1 (GSCFI).

@@ -60,6 +60,9 @@ pub const SEMAPHORE_WAIT: u16 = Vector::new().with_semaphore_wait(true).into_bit
 /// [`Vector`] with only a message of the GuC to the host.
 pub const GUC2HOST: u16 = Vector::new().with_guc2host(true).into_bits();
 
+/// Bits of the GSC's interrupt vector for HECI1 and HECI2 (contract B.10).
+pub const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
+
 /// One event of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {

@@ -12,19 +12,19 @@
 //! software clears them. The bit of fatal errors alone does not make the tile pending (V13-286).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-mod delivery;
 pub mod event;
+mod function_interrupts;
 pub mod memirq;
 mod sources;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use delivery::Interrupts;
 pub use event::{
     CONTEXT_SWITCH, CS_ERROR, DMA_DONE, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT,
     USER_INTERRUPT, WATCHDOG,
 };
+pub use function_interrupts::Interrupts;
 pub use sources::{InterruptMap, XE_HPG_INTERRUPTS};
 pub use tree::SavedTree;
 pub(crate) use tree::error_bit;

@@ -225,7 +225,7 @@ impl Tree {
     }
 
     /// Value of the enable or mask register at `offset`.
-    pub fn held(&self, offset: u32) -> u32 {
+    pub fn enable_or_mask(&self, offset: u32) -> u32 {
         self.map.sources.iter().zip(&self.sources).fold(0, |value, (source, state)| {
             let half = |at: Half, bits| if at.register == offset { at.placed(bits) } else { 0 };
             value | half(source.enable, state.enable) | half(source.mask, state.mask)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The interrupt tree of a function as several threads use it, and the MSI of a change.
+//! [`Interrupts`]: the interrupt tree of a function, shared by threads, and delivery of its MSI.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use crate::topology::EngineId;
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {
     map: &'static InterruptMap,
-    tree: Delivery<Tree>,
+    delivery: Delivery<Tree>,
 }
 
 impl Interrupts {
     /// Creates an idle tree with the sources of `map` that sends the MSI of `function` to `sink`; every function has a
     /// separate tree (V13-262).
     pub fn new(function: Function, map: &'static InterruptMap, sink: Arc<dyn InterruptSink>) -> Self {
-        Interrupts { map, tree: Delivery::new(function, sink, Tree::new(function, map)) }
+        Interrupts { map, delivery: Delivery::new(function, sink, Tree::new(function, map)) }
     }
 
     /// Sends the function's MSI without involving the tree, for events reported in memory (V13-274).
     pub fn send(&self) {
-        self.tree.send();
+        self.delivery.send();
     }
 
-    /// Raises `bits` of an engine (USER_INTERRUPT ...). Events disabled in the enable register are dropped, events
+    /// Raises `bits` of an engine (constants in [`super::event`]). Events disabled in the enable register are dropped, events
     /// masked in the mask register stay pending (V13-265, V13-266).
     pub fn raise_engine(&self, engine: EngineId, bits: u16) {
         self.change(|tree| tree.raise(engine.index(), bits));
@@ -42,12 +42,14 @@ impl Interrupts {
         self.change(|tree| tree.raise_past_mask(engine.index(), bits));
     }
 
-    /// Raises `bits` of the GuC (GUC2HOST).
+    /// Raises `bits` of the GuC (constants in [`super::event`]). Events disabled in the enable register are dropped, events
+    /// masked in the mask register stay pending (V13-265, V13-266).
     pub fn raise_guc(&self, bits: u16) {
         self.change(|tree| tree.raise(self.map.guc, bits));
     }
 
-    /// Raises `bits` of the GSC (bit 15 HECI1, bit 14 HECI2).
+    /// Raises `bits` of the GSC ([`HECI_INTERRUPTS`](super::event::HECI_INTERRUPTS)). Events disabled in the enable
+    /// register are dropped, events masked in the mask register stay pending (V13-265, V13-266).
     pub fn raise_gsc(&self, bits: u16) {
         self.change(|tree| tree.raise(self.map.gsc, bits));
     }
@@ -57,51 +59,58 @@ impl Interrupts {
     pub fn raise_error(&self, severity: Severity) {
         self.change(|tree| tree.raise_error(severity));
         if severity == Severity::Fatal {
-            self.tree.fatal_error();
+            self.delivery.fatal_error();
         }
     }
 
-    /// Resets the tree to its power-on state: no events, all disabled.
-    pub fn reset(&self) {
-        self.reset_with(|| ());
-    }
-
-    /// Like [`Interrupts::reset`]; `keep` updates copies of the tree's registers, atomically with the tree.
-    pub fn reset_with(&self, keep: impl FnOnce()) {
-        let function = self.tree.function();
+    /// Resets the tree to its power-on state: no events, all disabled. `update_copies` updates copies of the tree's
+    /// registers, atomically with the tree: it runs with the tree's lock held, and must not call the tree (**deadlock**).
+    ///
+    /// A reset that disables the tree returns after the MSIs in flight. One that finds it disabled already does not wait
+    /// for them.
+    pub fn reset_with(&self, update_copies: impl FnOnce()) {
+        let function = self.delivery.function();
         self.change(|tree| {
             *tree = Tree::new(function, self.map);
-            keep();
+            update_copies();
         });
     }
 
     /// Reads a live register of the tree.
     pub fn read(&self, register: InterruptRegister, ordinal: u16) -> u32 {
-        self.tree.with(|tree| tree.read(register, ordinal))
+        self.delivery.with(|tree| tree.read(register, ordinal))
     }
 
-    /// Writes the live register of the tree at `offset`. After a write that disables the tree has returned, the tree
-    /// sends no MSI.
+    /// Writes the live register of the tree at `offset`. A write that disables the tree returns after the MSIs in flight:
+    /// then, the tree sends no MSI. A write that finds it disabled already, by another thread whose write has not
+    /// returned, does not wait for them.
     pub fn write(&self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
         self.write_with(register, offset, ordinal, value, || ());
     }
 
-    /// Like [`Interrupts::write`], with `keep` as for [`Interrupts::reset_with`].
-    pub fn write_with(&self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32, keep: impl FnOnce()) {
+    /// Like [`Interrupts::write`], with `update_copies` as for [`Interrupts::reset_with`].
+    pub fn write_with(
+        &self,
+        register: InterruptRegister,
+        offset: u32,
+        ordinal: u16,
+        value: u32,
+        update_copies: impl FnOnce(),
+    ) {
         self.change(|tree| {
             tree.write(register, offset, ordinal, value);
-            keep();
+            update_copies();
         });
     }
 
-    /// Value of the enable or mask register at `offset`.
-    pub fn held(&self, offset: u32) -> u32 {
-        self.tree.with(|tree| tree.held(offset))
+    /// Value of the enable or mask register at `offset`, for tests: the card reads the copies ([`Interrupts::write_with`]).
+    pub fn enable_or_mask(&self, offset: u32) -> u32 {
+        self.delivery.with(|tree| tree.enable_or_mask(offset))
     }
 
     /// Changes the tree and sends the MSI that results from the change ([`Delivery::change`]).
     pub(super) fn change(&self, change: impl FnOnce(&mut Tree)) {
-        self.tree.change(change);
+        self.delivery.change(change);
     }
 }
 
@@ -109,12 +118,12 @@ impl SaveState for &Interrupts {
     type Saved = SavedTree;
 
     fn save(&self) -> Result<SavedTree, SaveError> {
-        Ok(self.tree.with(|tree| tree.save()))
+        Ok(self.delivery.with(|tree| tree.save()))
     }
 
     /// Replaces the state of the tree. Sends no MSI.
     fn restore(&mut self, saved: &SavedTree) -> Result<(), RestoreError> {
-        let restored = Tree::restored(self.tree.function(), self.map, saved)?;
+        let restored = Tree::restored(self.delivery.function(), self.map, saved)?;
         self.change(|tree| *tree = restored);
         Ok(())
     }
