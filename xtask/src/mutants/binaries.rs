@@ -41,6 +41,19 @@ pub fn package_of(path: &str) -> &'static str {
     PACKAGES.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
 }
 
+/// The package of a source file, as the names of its tests begin ([`test_package`]).
+pub fn test_package_of(path: &str) -> String {
+    test_package(PACKAGES.iter().find(|(folder, _)| path.starts_with(folder)).map_or("", |(folder, _)| folder))
+}
+
+/// What the names of the tests of the package in `folder` begin with, such as `arctic-device-model/gen6`.
+fn test_package(folder: &str) -> String {
+    match folder.trim_end_matches('/') {
+        "" => "arctic-gpu".to_owned(),
+        folder => format!("arctic-{folder}"),
+    }
+}
+
 /// The packages whose tests may be in a file: all, if it is one that they share.
 pub fn packages_of(path: &str) -> Vec<&'static str> {
     match path.starts_with("test-support/") {
@@ -144,10 +157,7 @@ pub fn build(
         if message["profile"]["test"] != true || !source.is_some_and(|source| may_claim(source, claiming)) {
             continue;
         }
-        let package = match folder.strip_prefix(tree).ok().and_then(Path::to_str) {
-            Some("") | None => "arctic-gpu".to_owned(),
-            Some(folder) => format!("arctic-{folder}"),
-        };
+        let package = test_package(folder.strip_prefix(tree).ok().and_then(Path::to_str).unwrap_or_default());
         let is_library = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"));
         let prefix = if is_library { package } else { format!("{package}::{name}") };
         binaries.push((prefix, binary.into(), folder.into()));
@@ -301,6 +311,10 @@ mod tests {
             ("afuc/tests/a.rs", "arctic-afuc"),
         ];
         assert_eq!(sources.map(|(path, _)| package_of(path)), sources.map(|(_, package)| package));
+        // The names of tests have the folder in place of the package.
+        let names = sources.map(|(path, _)| test_package_of(path));
+        let expected = ["arctic-device-model/gen6", "arctic-device-model", "arctic-gpu", "arctic-sriov", "arctic-afuc"];
+        assert_eq!(names, expected);
     }
 
     #[test]

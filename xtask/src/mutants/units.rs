@@ -64,21 +64,14 @@ impl Units {
 
     /// Returns the share of unit tests that fail, such as `40 of 100`, if the mutant is coarse.
     pub fn coarse(&self, mutant: &Mutant) -> Option<String> {
-        let names: BTreeSet<&str> = mutant.paths.iter().map(|path| package_of(path)).collect();
-        names.into_iter().filter_map(|name| self.packages.get(name)).find_map(|package| package.coarse(mutant.switch))
+        self.of(&mutant.paths).into_iter().find_map(|package| package.coarse(mutant.switch))
     }
-}
 
-/// The package of a source file.
-fn package_of(path: &str) -> &'static str {
-    let folders = [
-        ("device-model/base/", "arctic-base"),
-        ("device-model/gen6/", "arctic-device-model/gen6"),
-        ("device-model/xehpg/", "arctic-xehpg"),
-        ("sriov/", "arctic-sriov"),
-        ("afuc/", "arctic-afuc"),
-    ];
-    folders.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
+    /// The packages of source files.
+    fn of<'p>(&self, paths: impl IntoIterator<Item = &'p String>) -> Vec<&Package> {
+        let names: BTreeSet<String> = paths.into_iter().map(|path| binaries::test_package_of(path)).collect();
+        names.iter().filter_map(|name| self.packages.get(name)).collect()
+    }
 }
 
 impl Package {
@@ -164,8 +157,22 @@ mod tests {
         let package = &units.packages["arctic-a"];
         let names: BTreeSet<&str> = package.names.iter().map(String::as_str).collect();
         assert_eq!((names, package.duration), (BTreeSet::from(["m::t", "m::u"]), Duration::from_millis(12)));
-        assert_eq!(package_of("device-model/xehpg/src/gt.rs"), "arctic-xehpg");
-        assert_eq!((package_of("sriov/src/lib.rs"), package_of("src/card.rs")), ("arctic-sriov", "arctic-gpu"));
+    }
+
+    /// The names of tests are those of a run.
+    #[test]
+    fn unit_tests_of_a_source_file_are_found_in_every_package() {
+        for (path, package) in [
+            ("device-model/base/src/host.rs", "arctic-device-model/base"),
+            ("device-model/gen6/src/gt.rs", "arctic-device-model/gen6"),
+            ("device-model/xehpg/src/gt.rs", "arctic-device-model/xehpg"),
+            ("sriov/src/lib.rs", "arctic-sriov"),
+            ("afuc/src/lib.rs", "arctic-afuc"),
+            ("src/card.rs", "arctic-gpu"),
+        ] {
+            let units = Units::new(&[test(package, "m::t", 5), test("arctic-other", "m::t", 5)]);
+            assert_eq!(units.of(&[path.to_owned()]).len(), 1, "{path}");
+        }
     }
 
     #[test]
