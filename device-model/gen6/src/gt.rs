@@ -164,7 +164,10 @@ impl Gt {
         };
         let access = Access { function: Function::PF, offset, decoded };
         match decoded.register.kind {
-            Kind::Live(live) => live.write(self, access, value),
+            Kind::Live(live) => {
+                let kept = self.registers.value(offset) & live.stored_bits() & !lanes;
+                live.write(self, access, value | kept)
+            }
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value);
                 (decoded.register.scope == Scope::Aperture).then(|| {
@@ -234,6 +237,16 @@ impl Gt {
             asleep: self.listed(&self.asleep.list()),
             undone: BTreeMap::new(),
             skipped_commands: Vec::new(),
+        }
+    }
+}
+
+impl Live {
+    /// Bits that a write stores as they are, so that a write of some bytes must keep those of the others.
+    fn stored_bits(self) -> u32 {
+        match self {
+            Live::Engine(register) => register.stored_bits(),
+            _ => 0,
         }
     }
 }

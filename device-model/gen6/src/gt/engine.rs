@@ -111,6 +111,23 @@ impl Unit<Gen6, Gt> for EngineRegister {
     }
 }
 
+impl EngineRegister {
+    /// Bits that a write stores as they are. In the others, written zeros have no effect.
+    pub(super) fn stored_bits(self) -> u32 {
+        match self {
+            EngineRegister::Tail
+            | EngineRegister::Head
+            | EngineRegister::ErrorMask
+            | EngineRegister::DirectoryBase
+            | EngineRegister::LoadedGroups
+            | EngineRegister::WatchdogControl
+            | EngineRegister::WatchdogThreshold => !0,
+            EngineRegister::Control => !CTL_WAIT.mask(),
+            _ => 0,
+        }
+    }
+}
+
 /// What an engine is doing, besides what its registers show.
 #[derive(Default)]
 pub(super) struct Activity {

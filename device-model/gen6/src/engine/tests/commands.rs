@@ -4,6 +4,7 @@
 use arctic_fidelity::proves;
 
 use super::*;
+use crate::registers::engine::{CTL, EMR, PP_DCLV, WATCHDOG_THRESHOLD};
 
 fn set64(bench: &EngineBench, register: u32, value: u64) {
     bench.write(register, arctic_sriov::number::low(value));
@@ -326,4 +327,20 @@ fn runs_of_stores_are_executed_as_single_ones() {
     assert_eq!((bench.step(), bench.get(BEHIND + 0x8008)), (Outcome::Idle, 6));
     bench.write(0x2_209c, 0x0100_0000);
     assert_eq!((bench.step(), bench.get(BEHIND + 0x8008)), (Outcome::Progress, 11));
+}
+
+#[test]
+fn registers_with_side_effects_keep_disabled_bytes() {
+    proves!(IVB_159, "a byte that is disabled keeps its value also in registers whose writes have side effects");
+    let mut bench = EngineBench::new(RCS);
+    for (register, value, expected) in
+        [(PP_DCLV, 0x1122_3344, 0xaa22_cc44), (WATCHDOG_THRESHOLD, 0x1122_3344, 0xaa22_cc44), (EMR, 0x44, 0xffff_ff44)]
+    {
+        bench.write_register(register, value);
+        bench.run(&[MI_LOAD_REGISTER_IMM | 0x501, 0x2000 + register, 0xaabb_ccdd, 0]);
+        assert_eq!(bench.register(register), expected, "{register:#x}");
+    }
+    // The ring remains enabled, and a byte of its size is written.
+    bench.run(&[MI_LOAD_REGISTER_IMM | 0xd01, 0x2000 + CTL, 0x1000, 0]);
+    assert_eq!(bench.register(CTL), 0x1001);
 }
