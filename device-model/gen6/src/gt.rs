@@ -29,13 +29,13 @@ use self::engine::Activity;
 use crate::generation::Generation;
 use crate::interrupts::Interrupts;
 use crate::memory::fence::Fence;
-use crate::memory::{Aperture, Ggtt};
+use crate::memory::{Aperture, Ggtt, PAGE_MASK};
 use crate::pcode::Pcode;
 use crate::profile::IntegratedProfile;
 use crate::registers::arbiter::{ARB_MODE, SWIZZLED, TILECTL};
 use crate::registers::fence::{FENCE_BYTES, FENCES};
 use crate::registers::power::{FORCEWAKE_ACK, FORCEWAKE_MT_ACK};
-use crate::registers::{Access, Gen6, Live, RegisterFile, Scope};
+use crate::registers::{Access, DisplayRegister, Gen6, Live, RegisterFile, Scope};
 use crate::residency::Residency;
 use crate::topology::EngineId;
 
@@ -165,7 +165,7 @@ impl Gt {
         let access = Access { function: Function::PF, offset, decoded };
         match decoded.register.kind {
             Kind::Live(live) => {
-                let kept = self.registers.value(offset) & live.stored_bits() & !lanes;
+                let kept = if lanes == !0 { 0 } else { live.stored(self, access) & !lanes };
                 live.write(self, access, value | kept)
             }
             kind => {
@@ -242,11 +242,17 @@ impl Gt {
 }
 
 impl Live {
-    /// Bits that a write stores as they are, so that a write of some bytes must keep those of the others.
-    fn stored_bits(self) -> u32 {
+    /// Value of the bits that a write stores as they are: a write of some bytes must keep them in the others. In other bits,
+    /// written zeros have no effect.
+    fn stored(self, gt: &Gt, access: Access<'_>) -> u32 {
+        let value = gt.registers.value(access.offset);
         match self {
-            Live::Engine(register) => register.stored_bits(),
-            _ => 0,
+            Live::Display(DisplayRegister::GmbusCommand) | Live::Fault => value,
+            Live::Engine(register) => value & register.stored_bits(),
+            Live::Interrupt(register) => register.stored(gt, access),
+            Live::Power(register) => value & register.stored_bits(),
+            Live::MatchReset => value & PAGE_MASK,
+            Live::Reset | Live::Barrier => 0,
         }
     }
 }

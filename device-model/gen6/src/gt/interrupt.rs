@@ -25,6 +25,16 @@ impl Unit<Gen6, Gt> for InterruptRegister {
     }
 }
 
+impl InterruptRegister {
+    /// Value of the bits that a write stores as they are: those of masks and enables.
+    pub(super) fn stored(self, gt: &Gt, access: Access<'_>) -> u32 {
+        match Four::at(access.ordinal()) {
+            Four::Mask | Four::Enable => self.read(gt, access),
+            Four::Status | Four::Identity => 0,
+        }
+    }
+}
+
 impl Gt {
     /// An engine has events, one bit each as in the documents (IVB-090). They pass the engine's own mask, then the one of
     /// the GT (G67-047).

@@ -46,6 +46,18 @@ impl Unit<Gen6, Gt> for PowerRegister {
     }
 }
 
+impl PowerRegister {
+    /// Bits that a write stores as they are.
+    pub(super) fn stored_bits(self) -> u32 {
+        match self {
+            PowerRegister::Forcewake => 1,
+            PowerRegister::RcControl | PowerRegister::Mailbox => !0,
+            // Each bit of the low half has a bit that selects it.
+            PowerRegister::ForcewakeMt | PowerRegister::Frequency | PowerRegister::Residency => 0,
+        }
+    }
+}
+
 impl Gt {
     /// Enters or leaves RC6 after a change of its conditions: RC6 is enabled or requested, nothing keeps the GT awake.
     pub(crate) fn update_residency(&self) {

@@ -39,6 +39,31 @@ fn forcewake_is_acknowledged() {
     assert_eq!((bench.gt.read(0x13_0090), bench.gt.read(0xa180) >> 5 & 1, bench.gt.read(0x13_805c)), (1, 1, 0));
 }
 
+/// A write of one byte keeps the others of masks, enables, RC_CONTROL, FORCEWAKE, GMBUS1 and fault registers, also if the
+/// write has side effects.
+#[test]
+fn writes_of_single_bytes_keep_the_others() {
+    const IMR: u32 = 0x4_4014;
+    const IER: u32 = 0x4_401c;
+    const RC_CONTROL: u32 = 0xa090;
+    const GMBUS1: u32 = 0xc_5104;
+    for offset in [IMR, IER, RC_CONTROL, GMBUS1] {
+        let bench = bench();
+        bench.write(offset, 0x1122_3344);
+        bench.gt.write(offset, 0x55_0000, 0xff_0000);
+        assert_eq!(bench.gt.read(offset), 0x1155_3344, "{offset:#x}");
+    }
+    let bench = bench();
+    bench.write(0xa18c, 1);
+    bench.gt.write(0xa18c, 0xff00, 0xff00);
+    assert_eq!(bench.gt.read(0x13_0090), 1);
+    bench.gt.registers.set(0x4094, 0x1234_5001);
+    bench.gt.write(0x4094, 0, 0xff00);
+    assert_eq!(bench.gt.read(0x4094), 0x1234_5001);
+    bench.gt.write(0x4094, 0, 0xff);
+    assert_eq!(bench.gt.read(0x4094), 0);
+}
+
 /// G67-035: reads of the GT's registers without a forcewake request are reported.
 #[test]
 fn reads_while_asleep_are_reported() {
