@@ -167,7 +167,8 @@ mod libfuzzer {
             fs::write(corpus.join(number.to_string()), seed).unwrap();
         }
         let mut command = Command::new(programs.join(target));
-        command.args(["-timeout=10", "-rss_limit_mb=2048", "-len_control=0", "-print_final_stats=1"]);
+        // A starved process needs long for an input; an endless one is found anyway.
+        command.args(["-timeout=60", "-rss_limit_mb=2048", "-len_control=0", "-print_final_stats=1"]);
         command.arg(format!("-max_total_time={seconds}")).arg(format!("-max_len={longest}"));
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&corpus).current_dir(&own);
         let output = command.stdin(Stdio::null()).output().unwrap();
