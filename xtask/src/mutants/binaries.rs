@@ -38,12 +38,17 @@ const PACKAGES: &[(&str, &str)] = &[
 
 /// The package of a source file.
 pub fn package_of(path: &str) -> &'static str {
-    PACKAGES.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
+    entry_of(path).map_or("arctic-gpu", |(_, package)| package)
 }
 
 /// The package of a source file, as the names of its tests begin ([`test_package`]).
 pub fn test_package_of(path: &str) -> String {
-    test_package(PACKAGES.iter().find(|(folder, _)| path.starts_with(folder)).map_or("", |(folder, _)| folder))
+    test_package(entry_of(path).map_or("", |(folder, _)| folder))
+}
+
+/// The entry of [`PACKAGES`] for a source file; `None` for one of the library.
+fn entry_of(path: &str) -> Option<&'static (&'static str, &'static str)> {
+    PACKAGES.iter().find(|(folder, _)| path.starts_with(folder))
 }
 
 /// What the names of the tests of the package in `folder` begin with, such as `arctic-device-model/gen6`.
