@@ -71,64 +71,15 @@ fn machine_keeps_its_budget_and_continues_after_a_snapshot() {
 
 #[cfg(feature = "long-tests")]
 mod libfuzzer {
-    use std::fs;
-    use std::path::{Path, PathBuf};
-    use std::process::{Command, Output, Stdio};
+    use std::path::Path;
 
-    /// Version of cargo-fuzz, which is installed if it is missing.
-    const CARGO_FUZZ: &str = "0.13.2";
+    use arctic_libfuzzer::{Fuzzing, Target};
+
     /// Targets and the maximum length of their inputs in bytes.
     const TARGETS: [(&str, u32); 3] = [("round_trip", 1000), ("assembler", 1000), ("machine", 1000)];
 
-    fn scratch() -> PathBuf {
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")
-    }
-
-    /// Runs a command that must succeed; panics with its stderr otherwise.
-    fn must(what: &str, command: &mut Command) -> Output {
-        let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert!(output.status.success(), "{what} ({}): {}", output.status, String::from_utf8_lossy(&output.stderr));
-        output
-    }
-
-    /// Returns the path of cargo-fuzz. Installs it if it is missing or has another version.
-    fn cargo_fuzz() -> PathBuf {
-        let ours = scratch().join("tools/bin/cargo-fuzz");
-        for program in [PathBuf::from("cargo-fuzz"), ours.clone()] {
-            let version = Command::new(&program).args(["fuzz", "--version"]).stderr(Stdio::null()).output();
-            if version.is_ok_and(|output| {
-                String::from_utf8_lossy(&output.stdout).trim() == format!("cargo-fuzz {CARGO_FUZZ}")
-            }) {
-                return program;
-            }
-        }
-        eprintln!("fuzz: installing cargo-fuzz {CARGO_FUZZ}");
-        let mut install = Command::new(env!("CARGO"));
-        install.args(["install", "cargo-fuzz", "--locked", "--force", "--version", CARGO_FUZZ, "--root"]);
-        must("cannot install cargo-fuzz", install.arg(scratch().join("tools")));
-        ours
-    }
-
-    /// Builds all targets; returns the directory of their programs.
-    fn build() -> PathBuf {
-        let target = scratch().join("target");
-        let mut build = Command::new(cargo_fuzz());
-        build.args(["fuzz", "build", "--sanitizer", "none", "--codegen-units", "16", "--fuzz-dir"]);
-        build.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")).arg("--target-dir").arg(&target);
-        build.current_dir(env!("CARGO_MANIFEST_DIR")).env("CARGO", env!("CARGO"));
-        // Settings of this test's build must not apply to the build of the targets.
-        for variable in ["CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_INCREMENTAL"] {
-            build.env_remove(variable);
-        }
-        must("cannot build the fuzz targets", &mut build);
-        let rustc = must("rustc", Command::new("rustc").arg("-vV"));
-        let rustc = String::from_utf8_lossy(&rustc.stdout).into_owned();
-        let host = rustc.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host line of rustc -vV");
-        target.join(host).join("release")
-    }
-
     /// Inputs to start from: the open firmware as image and source, and one that executes packets with it.
-    fn seeds(target: &str) -> Vec<Vec<u8>> {
+    fn inputs(target: &str) -> Vec<Vec<u8>> {
         let options = arctic_afuc::text::Options { generation: Some(arctic_afuc::isa::Generation::A6) };
         let image = arctic_afuc::text::assemble(super::FIRMWARE, &options).unwrap().image;
         let packets = [
@@ -158,50 +109,21 @@ mod libfuzzer {
         }
     }
 
-    fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(), String> {
-        let own = scratch().join(target);
-        let _ = fs::remove_dir_all(&own);
-        let (corpus, artifacts) = (own.join("corpus"), own.join("artifacts"));
-        [&corpus, &artifacts].into_iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
-        for (number, seed) in seeds(target).iter().enumerate() {
-            fs::write(corpus.join(number.to_string()), seed).unwrap();
+    fn fuzzing() -> Fuzzing<'static> {
+        Fuzzing {
+            package: Path::new(env!("CARGO_MANIFEST_DIR")),
+            scratch: Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz"),
+            targets: TARGETS.map(|(name, longest)| Target { name, longest, inputs: inputs(name) }).to_vec(),
         }
-        let mut command = Command::new(programs.join(target));
-        // A starved process needs long for an input; an endless one is found anyway.
-        command.args(["-timeout=60", "-rss_limit_mb=2048", "-len_control=0", "-print_final_stats=1"]);
-        command.arg(format!("-max_total_time={seconds}")).arg(format!("-max_len={longest}"));
-        command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&corpus).current_dir(&own);
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
-        let lines: Vec<&str> =
-            messages.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
-        let tail = lines[lines.len().saturating_sub(30)..].join("\n");
-        eprintln!(
-            "fuzz: {target}: {}",
-            lines.iter().find(|line| line.contains("executed_units")).unwrap_or(&"no statistics")
-        );
-        if output.status.success() { Ok(()) } else { Err(format!("{target}: {tail}\ninputs: {}", artifacts.display())) }
     }
 
     #[test]
     fn each_target_for_a_minute() {
-        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
-        if !Command::new(compiler).arg("--version").output().is_ok_and(|output| output.status.success()) {
-            eprintln!("fuzz: skipped: no C++ compiler found (c++ or $CXX), required to build libFuzzer");
-            return;
-        }
-        let seconds = std::env::var("ARCTIC_FUZZ_SECONDS").ok().map_or(60, |text| {
-            text.parse().unwrap_or_else(|_| panic!("ARCTIC_FUZZ_SECONDS is {text:?}: expected a number of seconds"))
-        });
-        let programs = build();
-        let results = std::thread::scope(|scope| {
-            let fuzzers = TARGETS.map(|(target, longest)| {
-                let programs = &programs;
-                scope.spawn(move || fuzz(programs, target, longest, seconds))
-            });
-            fuzzers.map(|fuzzer| fuzzer.join().unwrap())
-        });
-        let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
-        assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+        fuzzing().run().unwrap_or_else(|failures| panic!("{failures}"));
+    }
+
+    #[test]
+    fn each_target_is_listed_with_inputs_that_fit() {
+        fuzzing().check_targets();
     }
 }

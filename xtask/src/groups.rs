@@ -31,6 +31,7 @@ const CARD: Group = Group {
     packages: &[
         "arctic-fidelity",
         "arctic-guc-driver",
+        "arctic-libfuzzer",
         "arctic-mi",
         "arctic-sriov",
         "arctic-base",
