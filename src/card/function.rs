@@ -192,7 +192,7 @@ impl CardFunction {
     /// them with the accesses that depend on them.
     pub fn io_written(&self, register: usize) {
         if self.post_written(register) {
-            self.shared.gpu.wakeups().ring();
+            self.shared.gpu.wakeups().post();
         }
     }
 
@@ -230,7 +230,7 @@ impl CardFunction {
     fn take_events_before(&self, bar: u8, offset: u64) {
         for (index, register) in self.io_registers.iter().enumerate() {
             if register.bar == bar && register.ordered.contains(&offset) && self.take_event(index) {
-                self.shared.gpu.wakeups().ring();
+                self.shared.gpu.wakeups().post();
             }
         }
     }

@@ -141,7 +141,7 @@ impl SkeletonGpu {
         if offset == register::TIMER {
             state.deadline = Some(self.host.clock.now() + u64::from(value));
             drop(state);
-            self.wakeups.ring();
+            self.wakeups.post();
         } else {
             state.unmodelled.entry(offset).or_default().1 += 1;
         }

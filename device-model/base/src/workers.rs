@@ -43,7 +43,7 @@ impl Workers {
 impl Drop for Workers {
     fn drop(&mut self) {
         self.pool.stopping.store(true, Ordering::Release);
-        self.pool.gpu.wakeups().ring();
+        self.pool.gpu.wakeups().post();
         self.pool.gpu.stop();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -55,7 +55,7 @@ impl Pool {
     /// Body of a worker thread: runs steps until [`Pool::stopping`] is set.
     fn run(&self) {
         while !self.stopping() {
-            let seen = self.gpu.wakeups().rings();
+            let seen = self.gpu.wakeups().posted();
             if let WorkStatus::Idle(until) = self.gpu.work() {
                 self.wait(seen, until);
             }
@@ -68,7 +68,7 @@ impl Pool {
 
     fn wait(&self, seen: u64, until: Option<u64>) {
         let wakeups = self.gpu.wakeups();
-        while wakeups.rings() == seen && !self.stopping() {
+        while wakeups.posted() == seen && !self.stopping() {
             let left = until.map(|until| until.saturating_sub(self.gpu.clock().now()));
             if left == Some(0) {
                 return;
@@ -80,7 +80,7 @@ impl Pool {
                 thread::yield_now();
                 continue;
             }
-            wakeups.sleep(seen, left.map(Duration::from_nanos));
+            wakeups.wait(seen, left.map(Duration::from_nanos));
         }
     }
 }

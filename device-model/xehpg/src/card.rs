@@ -363,7 +363,7 @@ impl Card {
 
     /// Wakes sleeping workers. Ordering: the work must be visible to them before the call.
     pub fn wake_workers(&self) {
-        self.event_count.ring();
+        self.event_count.post();
     }
 
     /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`Card::stop`]. The

@@ -21,7 +21,7 @@
 //! Leaves are held for a few instructions or one system call; a holder takes no other lock:
 //! * of the GT: `Interrupts::state` (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, `Gt::heci`,
 //!   `CsbPort::entries`, the counts of unmodelled accesses in `RegisterFile`;
-//! * of the card: `Engines::reports`, `Deferred::queue`, `Card::threads`, `EventCount::falling_asleep`, a trace
+//! * of the card: `Engines::reports`, `Deferred::queue`, `Card::threads`, `EventCount::sleep_lock`, a trace
 //!   subscriber's queue, `Backing::search` (`memory/local.rs`: one `lseek`);
 //! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/vfio_user/memory`:
 //!   maps a client's file), `Work` of the thread that programs VF BARs, `Stop::client`, `Outgoing::sending`,
@@ -42,7 +42,7 @@
 //! | 4 | `ClientDma` (`src/vfio_user/client_dma.rs`) | a reply of the client that maps the guest's memory | 2 or 3 | budgets of step and client; at once if the connection's thread itself waits for a lock |
 //! | 5 | `Engines::pass_step_boundary`, `Engines::end_steps_of` | each engine's current step, or each that uses memory of the functions concerned; one engine at a time | none, or 2 | a step is bounded (about 1 ms, and wait 4) |
 //! | 6 | `GuestMemory::unmap` (`src/vfio_user/memory`) | views that began before the unmap | none | views end with their step; at most 1 s |
-//! | 7 | `EventCount::sleep`, `Subscription::take`, the BAR programming thread | work | none | |
+//! | 7 | `EventCount::wait`, `Subscription::take`, the BAR programming thread | work | none | |
 //!
 //! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`] or an
 //! engine in use does something else.

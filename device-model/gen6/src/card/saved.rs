@@ -92,7 +92,7 @@ impl Card {
         }
         drop(accesses);
         drop(held);
-        gt.wakeups.ring();
+        gt.wakeups.post();
         Ok(())
     }
 }

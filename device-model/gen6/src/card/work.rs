@@ -58,7 +58,7 @@ impl Card {
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn wake(&self, engine: EngineId) {
         self.engines[engine.index()].poll_now();
-        self.gt.wakeups.ring();
+        self.gt.wakeups.post();
     }
 
     /// Executes a step of each engine that has commands and does not wait.

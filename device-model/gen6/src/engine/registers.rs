@@ -66,7 +66,7 @@ impl Engine {
         }
         // An engine does not wait for the steps of others: it would be a deadlock.
         if let Some(SideEffect::Wake(_)) = gt.write(offset, value, lanes) {
-            gt.wakeups.ring();
+            gt.wakeups.post();
         }
     }
 }

@@ -44,7 +44,7 @@ impl Card {
     fn host(&self, function: usize) {
         self.tails[function].store(1, Ordering::Relaxed);
         self.calls.notify(1 << function);
-        self.event_count.ring();
+        self.event_count.post();
     }
 
     fn guc(&self) -> MutexGuard<'_, Guc> {
@@ -69,12 +69,12 @@ impl Card {
     /// `Card::run`, until `ends` returns true.
     fn run(&self, ends: impl Fn(&Card) -> bool) {
         while !ends(self) {
-            let seen = self.event_count.rings();
+            let seen = self.event_count.posted();
             if self.work() {
                 continue;
             }
-            while self.event_count.rings() == seen && !ends(self) {
-                self.event_count.sleep(seen, None);
+            while self.event_count.posted() == seen && !ends(self) {
+                self.event_count.wait(seen, None);
             }
         }
     }
@@ -117,16 +117,16 @@ fn one_of_two_workers_handles_a_notification() {
         let ends = |card: &Card| card.stopping.load(Ordering::Acquire);
         let work = move |card: &Card| {
             while !ends(card) {
-                let seen = card.event_count.rings();
+                let seen = card.event_count.posted();
                 if card.work() {
                     if card.guc().seen[0] == 1 {
                         card.stopping.store(true, Ordering::Release);
-                        card.event_count.ring();
+                        card.event_count.post();
                     }
                     continue;
                 }
-                if card.event_count.rings() == seen && !ends(card) {
-                    card.event_count.sleep(seen, None);
+                if card.event_count.posted() == seen && !ends(card) {
+                    card.event_count.wait(seen, None);
                 }
             }
         };
@@ -152,12 +152,12 @@ fn wakeup_of_a_guc_step_reaches_a_worker() {
                 card.host(0);
                 if card.work() {
                     card.runnable.store(true, Ordering::Release);
-                    card.event_count.ring();
+                    card.event_count.post();
                 }
             })
         };
         loop {
-            let seen = card.event_count.rings();
+            let seen = card.event_count.posted();
             if card.runnable.load(Ordering::Acquire) {
                 break;
             }
@@ -165,7 +165,7 @@ fn wakeup_of_a_guc_step_reaches_a_worker() {
             if card.work() {
                 break;
             }
-            card.event_count.sleep(seen, None);
+            card.event_count.wait(seen, None);
         }
         guc.join().unwrap();
     });
@@ -188,7 +188,7 @@ fn event_thread_executes_its_own_step() {
                 card.calls.notify(1 << 1);
                 if card.work() && card.guc().seen[0] == 1 {
                     // Leaves the other function's work to the worker, as for a loaded engine.
-                    card.event_count.ring();
+                    card.event_count.post();
                 }
             })
         };
@@ -210,18 +210,18 @@ fn an_earlier_deadline_wakes_sleepers() {
                 for at in [7, 9, 5] {
                     let _guc = card.guc();
                     if card.calls.set_deadline(Some(at)) {
-                        card.event_count.ring();
+                        card.event_count.post();
                     }
                 }
             })
         };
         loop {
-            let seen = card.event_count.rings();
+            let seen = card.event_count.posted();
             // The deadline until which this worker would sleep; the model has no time.
             if card.calls.deadline() == 5 {
                 break;
             }
-            card.event_count.sleep(seen, None);
+            card.event_count.wait(seen, None);
         }
         guc.join().unwrap();
     });
@@ -237,7 +237,7 @@ fn all_workers_stop() {
             thread::spawn(move || card.run(|card| card.stopping.load(Ordering::Acquire)))
         });
         card.stopping.store(true, Ordering::Release);
-        card.event_count.ring();
+        card.event_count.post();
         workers.into_iter().for_each(|worker| worker.join().unwrap());
     });
 }

@@ -13,7 +13,7 @@ use super::explore;
 /// Asserts that the wrong models fail, and the same models with the right ordering do not.
 pub fn are_found() {
     is_found(|| message(Ordering::Release), || message(Ordering::Relaxed));
-    is_found(|| sleep_beside_ring(true), || sleep_beside_ring(false));
+    is_found(|| wait_beside_post(true), || wait_beside_post(false));
 }
 
 fn is_found(right: fn(), wrong: fn()) {
@@ -42,25 +42,25 @@ fn message(publish: Ordering) {
     assert_ne!(received, Some(0), "known wrong ordering: the value is stale");
 }
 
-/// A copy of [`EventCount`](arctic_base::event_count::EventCount) without the lock. `ring` has its fence only if
+/// A copy of [`EventCount`](arctic_base::event_count::EventCount) without the lock. `post` has its fence only if
 /// `fenced`. Either the thread that posts a wakeup must find the sleeper, or the sleeper the wakeup.
-fn sleep_beside_ring(fenced: bool) {
+fn wait_beside_post(fenced: bool) {
     let shared = Arc::new((AtomicU64::new(0), AtomicUsize::new(0)));
-    let ring = {
+    let poster = {
         let shared = shared.clone();
         thread::spawn(move || {
-            let (rings, sleepers) = &*shared;
-            rings.fetch_add(1, Ordering::AcqRel);
+            let (posted, sleepers) = &*shared;
+            posted.fetch_add(1, Ordering::AcqRel);
             if fenced {
                 fence(Ordering::SeqCst);
             }
             sleepers.load(Ordering::Relaxed) != 0
         })
     };
-    let (rings, sleepers) = &*shared;
+    let (posted, sleepers) = &*shared;
     sleepers.fetch_add(1, Ordering::AcqRel);
     fence(Ordering::SeqCst);
-    let sleeps = rings.load(Ordering::Acquire) == 0;
-    let woken = ring.join().unwrap();
+    let sleeps = posted.load(Ordering::Acquire) == 0;
+    let woken = poster.join().unwrap();
     assert!(woken || !sleeps, "known wrong ordering: the wakeup is lost");
 }
