@@ -149,6 +149,8 @@ pub const BATCH: u64 = 0x20_0000;
 pub const DATA: u64 = 0x21_0000;
 /// GGTT address of two pages that are mapped to guest memory, not to local memory.
 pub const GUEST: u64 = 0x40_0000;
+/// Bytes of the firmware image of [`Transport::load_firmware`].
+pub const FIRMWARE_BYTES: u32 = 1 << 20;
 /// IOVA of this guest memory.
 pub const IOVA: u64 = 0x8000_0000;
 
@@ -216,27 +218,25 @@ pub trait Transport {
         self.register(BCS_BASE + 0x550, 1);
     }
 
-    /// Starts a GuC firmware load with the signature in guest memory at [`IOVA`]: the boot ROM reads its 1024 dwords,
-    /// each with a separate DMA request, while the GuC's lock is held. The firmware image is in local memory; it
-    /// contains no real code.
-    fn look_for_signature(&mut self) {
-        const KEY: u32 = 1024;
+    /// Maps the GGTT pages of the firmware image of [`Transport::load_firmware`] to the page of guest memory at [`IOVA`].
+    fn map_firmware(&mut self) {
         self.enable();
-        for (page, entry) in [(BATCH, BATCH | 3), (GUEST, IOVA | 1)] {
-            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
+        for page in (GUEST..GUEST + u64::from(FIRMWARE_BYTES)).step_by(4096) {
+            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(IOVA | 1));
         }
-        let header = [6, 32 + KEY, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + KEY + 1, KEY, 0, 0];
-        self.words(BATCH, &header);
-        self.words(BATCH + 0x40, &[70 << 16, 1 << 16]);
+    }
+
+    /// Starts a load of GuC firmware from guest memory ([`Transport::map_firmware`]): the DMA engine reads the image page
+    /// by page, each with a separate DMA request, while the GuC's lock is held.
+    fn load_firmware(&mut self) {
         for (register, value) in [
             (0xc050, 0x3f_3001),
             (0xc340, 0x4001),
-            (0xc200, GUEST as u32),
-            (0xc300, BATCH as u32),
+            (0xc300, GUEST as u32),
             (0xc304, 0x8_0000),
             (0xc308, 0x2000),
             (0xc30c, 0x7_0000),
-            (0xc310, 128 + 4),
+            (0xc310, FIRMWARE_BYTES),
             (0xc314, 0x0011_0011),
         ] {
             self.register(register, value);

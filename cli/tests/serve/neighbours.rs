@@ -100,8 +100,9 @@ fn blocking_eventfd_of_a_client_does_not_block_the_card() {
 fn request_and_reply(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     let (start, mut answered) = (Instant::now(), 0);
     let goes_on = || start.elapsed() < Duration::from_secs(seconds);
+    pf.map_firmware();
     while goes_on() {
-        pf.look_for_signature();
+        pf.load_firmware();
         while goes_on()
             && let Some(question) = pf.question(Duration::from_millis(20))
         {
@@ -113,7 +114,7 @@ fn request_and_reply(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     answered
 }
 
-/// The GuC reads a client's memory, dword by dword, with its lock held. With fast and with slow replies, resets of
+/// The GuC's DMA engine reads a firmware image from a client's memory, page by page, with the GuC's lock held. With fast and with slow replies, resets of
 /// VF 1, which need the GuC, are delayed by less than the limit each, and by less than twice the limit in total.
 #[test]
 fn endless_dma_requests_delay_vf_resets_within_the_limit() {

@@ -8,8 +8,8 @@ use arctic_sriov::number::size;
 use crate::gt::Gt;
 use crate::memory::{Access, Gam, Space};
 use crate::registers::guc::{
-    DMA_ADDR_0, DMA_ADDR_1, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET, DMA_PDP0, DmaAddressHigh, DmaCtrl,
-    GucWopcmSize, LOCKED, PPGTT_ENABLE, PPGTT_ENABLED,
+    DMA_ADDR_0, DMA_ADDR_1, DMA_COPY_SIZE, DMA_GUC_WOPCM_OFFSET, DMA_PDP0, DmaAddressHigh, DmaCtrl, GucWopcmSize,
+    LOCKED, PPGTT_ENABLE, PPGTT_ENABLED,
 };
 
 /// Values of [`DmaAddressHigh::space`]: those of WOPCM and the GGTT are the drivers' (V13-187), the others chosen by the model.
@@ -49,7 +49,7 @@ pub struct Transfer {
     /// Length in bytes.
     size: u32,
     /// The transfer loads the GuC's kernel.
-    pub kernel: bool,
+    kernel: bool,
 }
 
 /// Reason for which a transfer is rejected; nothing is copied.
@@ -62,12 +62,15 @@ pub enum Rejection {
 }
 
 impl Transfer {
-    /// Reads the DMA registers.
+    /// Reads the DMA registers; `control` is the value of DMA_CTRL.
+    ///
+    /// # Errors
+    /// If a place is in no segment.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "an address is the offset of a register, with its high half behind it"
     )]
-    pub fn programmed(gt: &Gt) -> Result<Self, Rejection> {
+    pub fn programmed(gt: &Gt, control: DmaCtrl) -> Result<Self, Rejection> {
         let value = |offset| gt.registers.value(offset);
         let place = |offset: u32| {
             let high = DmaAddressHigh::from(value(offset + 4));
@@ -85,14 +88,13 @@ impl Transfer {
             Ok(Place { segment, address })
         };
         let (first, second) = (place(DMA_ADDR_0)?, place(DMA_ADDR_1)?);
-        let control = DmaCtrl::from(value(DMA_CTRL));
         let (source, target) = if control.reverse() { (second, first) } else { (first, second) };
         Ok(Transfer { source, target, size: value(DMA_COPY_SIZE), kernel: control.kernel() })
     }
 
-    /// Returns the address of a kernel in the GGTT, and the length of the transfer.
-    pub fn image(&self) -> Option<(u64, u32)> {
-        (self.source.segment == Segment::Graphics(Space::Ggtt)).then_some((self.source.address, self.size))
+    /// Range of the target's addresses.
+    fn range(&self) -> Range<u64> {
+        self.target.address..self.target.address.saturating_add(self.size.into())
     }
 
     /// Returns why the engine rejects the transfer, if it does (V13-190, V13-195).
@@ -146,7 +148,7 @@ impl DmaEngine {
             Segment::Wopcm => read(&self.wopcm, source.address, &mut data),
             Segment::Sram => read(&self.sram, source.address, &mut data),
         }
-        let end = target.address.saturating_add(transfer.size.into());
+        let end = transfer.range().end;
         match target.segment {
             Segment::Graphics(space) => {
                 // All pages must be there before the first is written.
@@ -173,15 +175,18 @@ impl DmaEngine {
     }
 
     /// Bytes of WOPCM; empty if some of them were never written.
-    #[cfg(test)]
     pub fn wopcm_bytes(&self, range: Range<u64>) -> &[u8] {
         self.wopcm.get(size(range.start)..size(range.end)).unwrap_or_default()
     }
 
+    /// The kernel that `transfer` has copied into WOPCM, with its header.
+    pub fn kernel(&self, transfer: Transfer) -> &[u8] {
+        self.wopcm_bytes(transfer.range())
+    }
+
     /// Protects the kernel that `transfer` has copied, until [`DmaEngine::release`].
     pub fn protect(&mut self, transfer: Transfer) {
-        let start = transfer.target.address;
-        self.protected = start..start.saturating_add(transfer.size.into());
+        self.protected = transfer.range();
     }
 
     /// Ends the protection of the kernel, because the GuC was reset.

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
+//! Start of the firmware: the boot ROM's checks of the image that the DMA engine has copied into WOPCM, the parameters,
+//! and the status that the driver reads.
 
+use arctic_sriov::number::size;
 use bitfield_struct::bitfield;
 use zerocopy::little_endian::U32;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::dma::{Rejection, Transfer};
+use super::dma::Rejection;
 use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
-use crate::registers::guc::{
-    DMA_CTRL, DmaCtrl, GucStatus, GucWopcmSize, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
-};
-
-pub use crate::registers::guc::GUC_STATUS;
+use crate::registers::guc::{GucStatus, GucWopcmSize, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS};
 
 /// Values of [`GucStatus::authentication`].
 const AUTH_BAD: u8 = 1;
@@ -23,7 +21,7 @@ const AUTH_GOOD: u8 = 2;
 pub const STATUS_READY: GucStatus = GucStatus::new()
     .with_authentication(AUTH_GOOD)
     .with_core(true)
-    .with_kernel(0xf0)
+    .with_kernel(UKERNEL_READY)
     .with_boot_rom(BootRom::JumpPassed as u8);
 /// GUC_STATUS of a GuC in reset.
 pub const STATUS_RESET: GucStatus = GucStatus::new().with_in_reset(true);
@@ -39,8 +37,15 @@ enum BootRom {
     JumpPassed = 0x76,
 }
 
-/// Kernel status in GUC_STATUS [15:8] if its initialisation fails.
+/// Kernel status in GUC_STATUS [15:8] (xe: abi/guc_errors_abi.h, XE_GUC_LOAD_STATUS_*): it runs.
+const UKERNEL_READY: u8 = 0xf0;
+/// Kernel status: its initialisation failed.
 const UKERNEL_INIT_DATA_INVALID: u8 = 0x71;
+
+/// Number of parameters of the kernel (xe: GUC_CTL_MAX_DWORDS).
+const PARAMETERS: usize = 14;
+/// Dwords of a signature that are read at most, those of a page. The signatures of the drivers' files have at most 96.
+const MAX_SIGNATURE_DWORDS: usize = 1024;
 
 /// A failed load, with the resulting value of GUC_STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +109,7 @@ impl CssHeader {
         clippy::arithmetic_side_effects,
         reason = "sums and products of 32-bit values in 64 bits; the image is longer than the header"
     )]
-    fn consistent_with(&self, moved: u32) -> bool {
+    fn consistent_with(&self, moved: usize) -> bool {
         let dwords =
             [self.key_dwords, self.modulus_dwords, self.exponent_dwords, self.header_dwords, self.image_dwords];
         let [key, modulus, exponent, header, image] = dwords.map(|dwords| u64::from(dwords.get()));
@@ -112,7 +117,7 @@ impl CssHeader {
         self.module_type == CSS_MODULE_UC
             && header * 4 == fixed + (key + modulus + exponent) * 4
             && image > header
-            && (image - header) * 4 + fixed == u64::from(moved)
+            && (image - header) * 4 + fixed == moved as u64
             && key > 0
             && Version::from(self.software_version.get()) != Version::default()
     }
@@ -126,7 +131,7 @@ pub struct Firmware {
     /// Version of the submission interface that is reported to virtual functions.
     pub submission: Version,
     /// SOFT_SCRATCH 1..=14 at the start of the kernel (xe: GUC_CTL_*).
-    pub params: [u32; 14],
+    pub params: [u32; PARAMETERS],
 }
 
 /// Parameter 1: workarounds (xe: GUC_CTL_WA).
@@ -154,7 +159,7 @@ struct AdsParameter {
 impl Firmware {
     /// Returns the firmware used if there is no PF driver to load one.
     pub fn built_in(interface: &FirmwareInterface) -> Self {
-        Firmware { release: interface.release, submission: interface.submission, params: [0; 14] }
+        Firmware { release: interface.release, submission: interface.submission, params: [0; PARAMETERS] }
     }
 
     /// Returns the location and section sizes of the log (parameter 0).
@@ -178,31 +183,22 @@ pub fn wopcm_top(gt: &Gt) -> u64 {
     gt.registers.fields::<GucWopcmSize>().bytes().into()
 }
 
-/// Marks the DMA transfer as complete.
-pub fn finish_dma(gt: &Gt) {
-    gt.registers.clear_bits(DMA_CTRL, DmaCtrl::new().with_start(true).into());
-}
-
-/// Returns whether DMA_CTRL requests a transfer.
-pub fn dma_started(gt: &Gt) -> bool {
-    gt.registers.fields::<DmaCtrl>().start()
-}
-
-/// Checks the image that `transfer` copies into WOPCM as the boot ROM does.
-pub fn load(gt: &Gt, gam: &mut Gam<'_>, transfer: Transfer) -> Result<Firmware, LoadFailure> {
-    let (from, size) = transfer.image().ok_or(LoadFailure::rom(BootRom::LoadLocationFailed))?;
-    boot(gt, gam, from, size).map_err(LoadFailure::rom)
+/// Checks the kernel as the boot ROM does. `image` is what the DMA engine has copied into WOPCM: header and kernel.
+///
+/// # Errors
+/// If header, signature or parameters are invalid; with the resulting value of GUC_STATUS.
+pub fn load(gt: &Gt, gam: &mut Gam<'_>, image: &[u8]) -> Result<Firmware, LoadFailure> {
+    boot(gt, gam, image).map_err(LoadFailure::rom)
 }
 
 #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
-fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
-    let mut css = CssHeader::new_zeroed();
-    gam.read(Space::Ggtt, from, css.as_mut_bytes()).map_err(|_| BootRom::LoadLocationFailed)?;
-    if !css.consistent_with(size) {
+fn boot(gt: &Gt, gam: &mut Gam<'_>, image: &[u8]) -> Result<Firmware, BootRom> {
+    let (css, _) = CssHeader::read_from_prefix(image).map_err(|_| BootRom::RsaFailed)?;
+    if !css.consistent_with(image.len()) {
         return Err(BootRom::RsaFailed);
     }
     check_signature(gt, gam, css.key_dwords.get())?;
-    let mut params = [0; 14];
+    let mut params = [0; PARAMETERS];
     for (at, param) in (1..).zip(params.iter_mut()) {
         *param = gt.registers.value(SOFT_SCRATCH + at * 4);
     }
@@ -210,43 +206,41 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
     Ok(Firmware { release, submission, params })
 }
 
-/// Checks that a signature is present, in the scratch registers if it fits there, otherwise at the address that they
-/// contain (contract B.4 step 20e). The signature cannot be verified, because the key exists only in the hardware.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "UOS_RSA_SCRATCH_DWORDS registers below 4 MiB, or 1024 dwords at a 32-bit address"
-)]
+/// Checks that a signature of `dwords` is present: in the scratch registers if it fits there, otherwise at the GGTT
+/// address in the first of them (contract B.4 step 20e). The signature cannot be verified, because the key exists only
+/// in the hardware.
+#[allow(clippy::arithmetic_side_effects, reason = "UOS_RSA_SCRATCH_DWORDS registers below 4 MiB")]
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
-    let mut any = 0;
-    if dwords <= u32::from(UOS_RSA_SCRATCH_DWORDS) {
-        for at in 0..dwords {
-            any |= gt.registers.value(UOS_RSA_SCRATCH + at * 4);
-        }
+    let present = if dwords <= u32::from(UOS_RSA_SCRATCH_DWORDS) {
+        (0..dwords).any(|at| gt.registers.value(UOS_RSA_SCRATCH + at * 4) != 0)
     } else {
         let address = u64::from(gt.registers.value(UOS_RSA_SCRATCH));
-        // Keys are not longer than a page; at most a page is read.
-        for at in 0..dwords.min(1024) {
-            any |= gam.read_u32(Space::Ggtt, address + u64::from(at) * 4).map_err(|_| BootRom::NoKeyFound)?;
-        }
-    }
-    if any == 0 { Err(BootRom::NoKeyFound) } else { Ok(()) }
+        let mut signature = [U32::ZERO; MAX_SIGNATURE_DWORDS];
+        let length = size_of_val(&signature).min(size(u64::from(dwords)).saturating_mul(size_of::<U32>()));
+        let bytes = signature.as_mut_bytes().get_mut(..length).ok_or(BootRom::NoKeyFound)?;
+        gam.read(Space::Ggtt, address, bytes).map_err(|_| BootRom::NoKeyFound)?;
+        signature.iter().any(|dword| *dword != 0)
+    };
+    if present { Ok(()) } else { Err(BootRom::NoKeyFound) }
 }
 
 #[cfg(test)]
 mod tests {
+    use zerocopy::FromZeros;
+
     use super::*;
 
     /// Contract B.4 step 20g: the value that the drivers interpret as "ready".
     #[test]
-    fn ready_status() {
+    fn guc_status_of_ready_and_failed_firmware_has_the_drivers_values() {
         assert_eq!(u32::from(STATUS_READY), 0x8001_f0ec);
-        assert_eq!(u32::from(LoadFailure::rom(BootRom::RsaFailed).status()) >> 1 & 0x7f, 0x50);
-        assert_eq!(u32::from(LoadFailure::init_data().status()) >> 8 & 0xff, 0x71);
+        assert_eq!(u32::from(LoadFailure::rom(BootRom::RsaFailed).status()), 0x4001_00a0);
+        assert_eq!(u32::from(LoadFailure::init_data().status()), 0x8001_71ec);
     }
 
     /// Contract B.4 step 18: the header of the real dg2_guc_70.bin (70.53.0) is consistent with its DMA size.
     #[test]
-    fn real_header_sizes() {
+    fn css_header_is_accepted_only_if_its_sizes_match_the_transfer() {
         let real = CssHeader {
             module_type: 6.into(),
             header_dwords: 0xe1.into(),
@@ -263,6 +257,11 @@ mod tests {
         assert!(!CssHeader { software_version: 0.into(), ..real }.consistent_with(381_376));
         assert!(!CssHeader { module_type: 4.into(), ..real }.consistent_with(381_376));
         assert!(!CssHeader { key_dwords: u32::MAX.into(), ..real }.consistent_with(381_376));
+        // An image that is not longer than its header, and one without a key.
+        assert!(!CssHeader { image_dwords: real.header_dwords, ..real }.consistent_with(128));
+        assert!(!CssHeader { image_dwords: 0.into(), ..real }.consistent_with(128));
+        let without_key = CssHeader { header_dwords: 0x81.into(), key_dwords: 0.into(), ..real };
+        assert!(!without_key.consistent_with((0x17531 - 0x81) * 4 + 128));
         assert_eq!(Version::from(real.software_version.get()), Version { major: 70, minor: 53, patch: 0 });
     }
 }

@@ -51,7 +51,7 @@ use crate::host::{Function, functions};
 use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
-use crate::registers::guc::DmaCtrl;
+use crate::registers::guc::{DMA_CTRL, DmaCtrl, GUC_STATUS};
 use ads::Ads;
 use context::GucContextId;
 pub use control::FunctionReset;
@@ -100,27 +100,29 @@ impl Guc {
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
     pub fn start_dma(&mut self, gt: &Gt, engines: &Engines) {
-        if !firmware::dma_started(gt) || gt.guc_disabled() {
+        // Read once: a vCPU may write the register, which has no lock, during the transfer.
+        let control: DmaCtrl = gt.registers.fields();
+        if !control.start() || gt.guc_disabled() {
             return;
         }
         if self.state.is_none() {
-            self.transfer(gt, engines);
+            self.transfer(gt, engines, control);
         }
-        firmware::finish_dma(gt);
+        gt.registers.clear_bits(DMA_CTRL, DmaCtrl::new().with_start(true).into());
     }
 
-    fn transfer(&mut self, gt: &Gt, engines: &Engines) {
+    fn transfer(&mut self, gt: &Gt, engines: &Engines, control: DmaCtrl) {
         let views = gt.memory.views();
         let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
-        let programmed = Transfer::programmed(gt);
+        let programmed = Transfer::programmed(gt, control);
         let run = |transfer: Transfer| self.dma.run(gt, &mut gam, transfer).map(|()| transfer);
         let done = programmed.and_then(run);
         if done.is_ok() {
             gt.interrupts.raise_guc(DMA_DONE);
         }
-        if gt.registers.fields::<DmaCtrl>().kernel() {
+        if control.kernel() {
             let boot = |transfer: Transfer| {
-                let firmware = firmware::load(gt, &mut gam, transfer)?;
+                let firmware = firmware::load(gt, &mut gam, self.dma.kernel(transfer))?;
                 match Ads::read(&mut gam, firmware.ads(), gt.generation, engines) {
                     Ok(ads) => Ok((transfer, firmware, ads)),
                     Err(error) => {
@@ -144,7 +146,7 @@ impl Guc {
                     failure.status()
                 }
             };
-            gt.registers.set(firmware::GUC_STATUS, status.into());
+            gt.registers.set(GUC_STATUS, status.into());
         }
     }
 
@@ -158,7 +160,7 @@ impl Guc {
         gt.permit_rc6(false);
         gt.drop_guc_forcewakes();
         gt.doorbells.reset();
-        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET.into());
+        gt.registers.set(GUC_STATUS, firmware::STATUS_RESET.into());
     }
 
     /// Restarts the GuC with the built-in firmware and assigns `quotas` to VFs 1, 2, ... The card then performs the
@@ -195,7 +197,7 @@ impl Guc {
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
         let shared = builtin_pf::share_out(&mut state, &mut ctx, &self.quotas);
         self.state = Some(state);
-        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY.into());
+        gt.registers.set(GUC_STATUS, firmware::STATUS_READY.into());
         shared
     }
 

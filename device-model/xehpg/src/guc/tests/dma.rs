@@ -74,7 +74,7 @@ fn carry_out(host: &mut Host) -> Result<(), Rejection> {
     let Host { gt, guc, .. } = host;
     let views = gt.memory.views();
     let mut gam = gt.memory.gam(Function::PF, &views, &mut guc.tlb);
-    guc.dma.run(gt, &mut gam, Transfer::programmed(gt)?)
+    guc.dma.run(gt, &mut gam, Transfer::programmed(gt, gt.registers.fields())?)
 }
 
 /// The address of a few kilobytes of each segment.

@@ -194,8 +194,8 @@ impl Rig {
         assert_eq!(driver.mail(&[actions::MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
         driver.write_words(0, &[0; 0x1000]);
         let (source, status) = vf.memirq();
-        for (key, value) in [(0x0901, source), (0x0900, status)] {
-            driver.must(&ct::configure(key, 2, value), SUCCESS | 1);
+        for (key, value) in [(ct::self_cfg::INTERRUPT_SOURCE, source), (ct::self_cfg::INTERRUPT_STATUS, status)] {
+            driver.must(&ct::configure(key, value), SUCCESS | 1);
         }
         driver.enable_rings(vf.base() + ct::G2H);
     }

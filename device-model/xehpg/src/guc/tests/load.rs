@@ -2,8 +2,10 @@
 //! Firmware upload, mailbox, and restart after a reset.
 
 use super::*;
+use crate::host::DmaView;
 use crate::memory::Memories;
 use arctic_fidelity::proves;
+use std::sync::atomic::Ordering;
 
 #[test]
 fn upload_good_image() {
@@ -24,6 +26,26 @@ fn upload_good_image() {
     host.guc.reset(&host.gt);
     assert_eq!(host.gt.registers.value(0xc000), 1);
     assert!(host.guc.firmware().is_none());
+}
+
+/// The boot ROM checks what is in WOPCM: a guest that changes the image or its signature after they were read has no
+/// effect on the checks.
+#[test]
+fn image_in_guest_memory_is_read_once() {
+    let mut host = Host::new();
+    let ram = host.ram.0[0].clone();
+    let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
+    let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
+    image.copy_to_volatile_slice(ram.slice(0, length).unwrap());
+    for page in 0..length as u64 / 4096 {
+        host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
+    }
+    ram.via_client.store(true, Ordering::SeqCst);
+    ram.cleared_by_reads.store(true, Ordering::SeqCst);
+    assert_eq!(host.upload(), 0x8001_f0ec);
+    host.guc.reset(&host.gt);
+    host.gt.registers.set(0xc314, 0x11);
+    assert_eq!(host.start_dma() >> 30, 1, "the image is cleared");
 }
 
 /// Contract G.4: i915 does not set the address space of the source; the default is the GGTT.

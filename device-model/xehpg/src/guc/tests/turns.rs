@@ -31,13 +31,20 @@ pub(super) struct Ram {
     bytes: SharedRegion,
     /// All accesses are requests to the client.
     pub via_client: AtomicBool,
+    /// The client clears what a request has read.
+    pub cleared_by_reads: AtomicBool,
     /// Inaccessible addresses: for writes (true) or for reads (false).
     pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
 }
 
 impl Ram {
     fn new() -> Self {
-        Ram { bytes: SharedRegion::anonymous(RAM).unwrap(), via_client: AtomicBool::new(false), lost: Mutex::default() }
+        Ram {
+            bytes: SharedRegion::anonymous(RAM).unwrap(),
+            via_client: AtomicBool::new(false),
+            cleared_by_reads: AtomicBool::new(false),
+            lost: Mutex::default(),
+        }
     }
 
     fn remote(&self, writes: bool, iova: u64, len: usize) -> Result<VolatileSlice<'_>, DmaFault> {
@@ -67,7 +74,12 @@ impl DmaView for Ram {
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        self.remote(false, iova, data.len())?.read_slice(data, 0).map_err(|_| DmaFault { iova })
+        let bytes = self.remote(false, iova, data.len())?;
+        bytes.read_slice(data, 0).map_err(|_| DmaFault { iova })?;
+        if self.cleared_by_reads.load(Ordering::SeqCst) {
+            bytes.write_slice(&vec![0; data.len()], 0).map_err(|_| DmaFault { iova })?;
+        }
+        Ok(())
     }
 
     fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
