@@ -10,6 +10,7 @@ use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::state::{RestoreError, SaveError};
 use arctic_device_model::topology::EngineClass;
+use arctic_test_support::ct;
 use arctic_test_support::mi::{self, Compare};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{fill, nothing_leaked, snapshot, unharmed};
@@ -315,14 +316,12 @@ fn an_identity_without_source_is_refused() {
 /// A mailbox request that was pending before an FLR is dropped by it: it is not executed afterwards.
 #[test]
 fn a_reset_drops_pending_requests() {
-    const SELF_CFG: u32 = 0x0508;
-    const H2G_BYTES: u32 = 0x0904;
     let mut bench = bench(true);
     let configured = |bench: &VfBench| bench.card.function_state(ATTACKER).guc().unwrap().client.rings.0.bytes;
     bench.attacker_up();
     assert_ne!(configured(&bench), 0);
     pause(&bench, ATTACKER);
-    for (n, dword) in [SELF_CFG, H2G_BYTES << 16 | 1, 0x7000, 0].into_iter().enumerate() {
+    for (n, dword) in ct::configure(ct::self_cfg::H2G_BYTES, 0x7000).into_iter().enumerate() {
         bench.attacker.set(MAILBOX + 4 * n as u32, dword);
     }
     bench.attacker.set(GUC_HOST_INTERRUPT, 1);

@@ -2,6 +2,7 @@
 //! Operations of the hostile function.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::doorbell;
 use arctic_device_model::guc::action::ACTIONS;
 use arctic_device_model::topology::EngineClass;
 use arctic_test_support::grammar;
@@ -178,19 +179,19 @@ fn mail(bench: &mut VfBench, random: &mut Random) {
     let vf = &mut bench.attacker;
     match random.below(6) {
         0 | 1 => {
-            let key = random.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906]);
+            let key = random.of(&ct::self_cfg::ADDRESSES);
             let address = match random.below(3) {
                 0 => aim::foreign_global(random),
                 1 => aim::window(random),
                 _ => base(ATTACKER) + GLOBAL - random.below(0x1000),
             };
-            vf.mail(&ct::configure(key, 2, address & 0xffff_ffff));
+            vf.mail(&ct::configure(key, address & 0xffff_ffff));
             vf.mail(&ct::DISABLE);
             vf.mail(&ct::ENABLE);
         }
         2 => {
-            let key = random.of(&[0x0904, 0x0907]);
-            vf.mail(&ct::configure(key, 1, u64::from(random.dword() & !0xfff)));
+            let key = random.of(&ct::self_cfg::LENGTHS);
+            vf.mail(&ct::configure(key, u64::from(random.dword() & !0xfff)));
             vf.mail(&ct::ENABLE);
         }
         3 => {
@@ -213,7 +214,7 @@ fn access(bench: &VfBench, random: &mut Random, registers: &[u32]) {
         let offset = match random.below(5) {
             0 => random.edge(),
             1 => u64::from(random.of(registers)),
-            2 => (4 << 20) + random.below(4 << 20),
+            2 => doorbell::WINDOW + random.below(4 << 20),
             3 => GGTT_WINDOW + (aim::foreign_global(random) >> 12) * 8 + random.below(8),
             _ => random.below(GTTMMADR_BYTES + 64),
         };

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::doorbell;
 use arctic_device_model::host::Function;
-use arctic_device_model::memory::ggtt::GGTT_BYTES;
-use arctic_device_model::memory::{Access, Space, Tlb};
+use arctic_device_model::memory::ggtt::{GGTT_BYTES, GgttEntry};
+use arctic_device_model::memory::{Access, Space, Span, Tlb};
 use arctic_device_model::registers::{Decoded, Kind, Scope};
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
-use arctic_guc_driver::actions;
+use arctic_guc_driver::{actions, ct};
 use arctic_test_support::context;
 use arctic_test_support::mi::{self, At, Reg};
 use arctic_test_support::vfs::bench::*;
@@ -22,33 +24,23 @@ use crate::{Job, aim, works};
 
 /// Number of entries of the GGTT.
 const GGTT_ENTRIES: u64 = GGTT_BYTES as u64 / 8;
-/// GGTT entry: the page is present.
-const PRESENT: u64 = 1 << 0;
-/// GGTT entry: the page is in local memory.
-const IN_LOCAL: u64 = 1 << 1;
-/// GGTT entry: position of the number of the function that owns the entry.
-const OWNER_SHIFT: u32 = 2;
-/// GGTT entry: the function that owns the entry.
-const OWNER: u64 = 0x3ff << OWNER_SHIFT;
-/// Registers that a batch accesses.
-const CHUNK: usize = 60;
+/// Registers that a batch accesses; its commands fit into a page.
+const CHUNK: usize = 50;
 /// Offset of a batch's results from its scratch memory.
 const RESULTS: u64 = 0x1000;
 /// Value that commands write to each register; also a masked write of several bits.
 const WRITTEN: u32 = 0x0076_0076;
-/// The first general-purpose register of the render engine, which commands load into each register.
-const RENDER_GPR0: u32 = 0x2600;
-/// Keys of SELF_CFG: the interrupt's pages in memory, and the buffers' addresses.
-const SELF_CFG_KEYS: [u32; 6] = [0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906];
+/// The context of the batches that access registers.
+const CONTEXT: u32 = 5;
 
 /// Indices of the attacker's GGTT entries.
 fn own_pages() -> Range<u64> {
     base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12
 }
 
-/// Returns the owner field of a GGTT entry of `function`.
-fn owned_by(function: Function) -> u64 {
-    u64::from(function.0) << OWNER_SHIFT
+/// Returns a GGTT entry with the flags of `flags` and the address `page`.
+fn entry(page: u64, flags: GgttEntry) -> u64 {
+    page | u64::from(flags)
 }
 
 fn bench_with_filled_functions(mapped: bool) -> VfBench {
@@ -79,9 +71,16 @@ fn accesses_to_any_bar_offset_do_not_affect_or_reveal_other_functions() {
             let mut data = [0; 8];
             bench.card.write(ATTACKER, offset, &value.to_le_bytes());
             let width = random.of(&[1, 2, 4, 8]);
+            // Narrow reads together make the dword, in which a canary can be found.
+            for (at, bytes) in (offset..).step_by(width).zip(data[..width.max(4)].chunks_mut(width)) {
+                bench.card.read(ATTACKER, at, bytes);
+            }
+            assert_eq!(canary::find(&data[..width.max(4)]), None, "at {offset:#x}, {width} bytes at a time");
             let misalignment = if random.one_in(8) { random.below(4) } else { 0 };
-            bench.card.read(ATTACKER, offset + misalignment, &mut data[..width]);
-            assert_eq!(canary::find(&data[..width]), None, "at {offset:#x}");
+            if misalignment != 0 {
+                bench.card.read(ATTACKER, offset + misalignment, &mut data);
+                assert_eq!(canary::find(&data), None, "at {:#x}", offset + misalignment);
+            }
             if random.one_in(16) {
                 bench.card.write(ATTACKER, offset + misalignment, &random.any().to_le_bytes()[..width]);
             }
@@ -116,11 +115,11 @@ fn forged_ggtt_entries_map_only_own_pages() {
                 // Any address and flags.
                 0 => aim::entry(&mut random),
                 // Local memory, with the first victim as owner.
-                1 => index % 1024 << 12 | IN_LOCAL | owned_by(VICTIMS[0]) | PRESENT,
+                1 => entry(index % 1024 << 12, GgttEntry::assigned(VICTIMS[0].0).with_local(true)),
                 // Memory that only the first victim's guest maps, without an owner.
-                2 => private(VICTIMS[0]) | PRESENT,
+                2 => entry(private(VICTIMS[0]), GgttEntry::new().with_valid(true)),
                 // Guest memory, with the second victim as owner.
-                _ => RAM.0 + (index % 256 << 12) | owned_by(VICTIMS[1]) | PRESENT,
+                _ => entry(RAM.0 + (index % 256 << 12), GgttEntry::assigned(VICTIMS[1].0)),
             };
             bench.attacker.set_global(index, target);
         }
@@ -162,7 +161,7 @@ fn random_ppgtt_tables_map_only_own_memory_or_fault() {
     let bench = bench_with_filled_functions(true);
     let mut random = Random::new(3);
     let before = snapshot(&bench, true);
-    let (mut reached, mut refused) = (0, 0);
+    let (mut read, mut written, mut cleared, mut refused) = (0, 0, 0, 0);
     for _ in 0..400 {
         for _ in 0..64 {
             bench.attacker.poke64(at::TABLES + random.below(0x8000 / 8) * 8, aim::process_entry(&mut random));
@@ -175,33 +174,44 @@ fn random_ppgtt_tables_map_only_own_memory_or_fault() {
         let views = memory.views();
         let mut tlb = Tlb::default();
         let mut gam = memory.gam(ATTACKER, &views, &mut tlb);
-        for _ in 0..400 {
-            let root = match random.below(8) {
-                0 => aim::foreign_local(&mut random),
+        let space = |random: &mut Random| {
+            Space::Ppgtt(match random.below(8) {
+                0 => aim::foreign_local(random),
                 1 => random.any(),
                 _ => at::TABLES,
-            };
-            let address = match random.below(3) {
-                0 => random.below(0x60_0000),
-                1 => random.below(1 << 31),
-                _ => random.edge(),
-            };
+            })
+        };
+        let address = |random: &mut Random| match random.below(3) {
+            0 => random.below(0x60_0000),
+            1 => random.below(1 << 31),
+            _ => random.edge(),
+        };
+        for _ in 0..400 {
+            let (space, address) = (space(&mut random), address(&mut random));
             let mut data = [0; 64];
-            match gam.read(Space::Ppgtt(root), address, &mut data) {
-                Ok(()) => assert_eq!(canary::find(&data), None, "{root:#x}, {address:#x}"),
+            match gam.read(space, address, &mut data) {
+                Ok(()) => {
+                    assert_eq!(canary::find(&data), None, "{space:x?}, {address:#x}");
+                    read += 1;
+                }
                 Err(_) => refused += 1,
             }
-            if gam
-                .ccs_span(Space::Ppgtt(root), address, 0x1_0000, Access::Write)
-                .is_ok_and(|span| span.write(&vec![0; span.len()]).is_ok())
+            if let Ok(span @ Span::Mapped(_)) = gam.ccs_span(space, address, 0x1_0000, Access::Write)
+                && span.write(&vec![0; span.len()]).is_ok()
             {
-                reached += 1;
+                cleared += 1;
             }
-            let _ = gam.write(Space::Ppgtt(root), address, &[0; 64]);
-            let _ = gam.zero(Space::Ppgtt(root), address, 1 << 21);
+            written += u32::from(gam.write(space, address, &[0; 64]).is_ok());
+        }
+        // Last: they can clear the tables, after which no walk reaches memory.
+        for _ in 0..8 {
+            let _ = gam.zero(space(&mut random), address(&mut random), 1 << 21);
         }
     }
-    assert!(reached > 1000 && refused > 1000, "{reached} accesses permitted, {refused} faulted");
+    assert!(
+        read > 5000 && written > 5000 && cleared > 2000 && refused > 5000,
+        "{read} reads and {written} writes reached memory, {cleared} compression data; {refused} reads faulted"
+    );
     unharmed(&before, &snapshot(&bench, true));
     nothing_leaked(&bench, false);
 }
@@ -262,33 +272,37 @@ fn commands_on_any_register_do_not_read_or_change_secrets() {
             |found: &Decoded| matches!(found.register.kind, Kind::Storage(_)) && found.register.scope == Scope::Card;
         let card_registers: Vec<(u32, u32)> =
             file.listing().filter(|(_, found)| secret(found)).map(|(offset, _)| (offset, file.value(offset))).collect();
+        let canary = |offset: u32| canary::word(Function::PF.0, offset.into());
         for (offset, _) in &card_registers {
-            file.set(*offset, canary::word(Function::PF.0, u64::from(*offset)));
+            file.set(*offset, canary(*offset));
         }
         let before = snapshot(&bench, false);
         for privileged in [true, false] {
             for part in registers.chunks(CHUNK) {
                 let operand = |address| At::new(privileged, address);
-                let result_address = |n: usize| operand(SCRATCH + RESULTS + n as u64 * 4);
-                let words: Vec<u32> = part
-                    .iter()
-                    .enumerate()
-                    .flat_map(|(n, register)| mi::store_register_mem(Reg::Mmio(*register), result_address(n)))
-                    .chain(part.iter().flat_map(|register| mi::load_register_imm(Reg::Mmio(*register), WRITTEN)))
-                    .chain(
-                        part.iter()
-                            .flat_map(|register| mi::load_register_reg(Reg::Mmio(RENDER_GPR0), Reg::Mmio(*register))),
-                    )
-                    .chain(mi::store_data_imm(operand(SCRATCH), 1))
-                    .chain([mi::BATCH_BUFFER_END])
-                    .collect();
+                let result = |n: usize| operand(SCRATCH + RESULTS + n as u64 * 4);
+                let gpr = Reg::Own(mi::GPR0);
+                let mut words = Vec::new();
+                for (n, register) in part.iter().map(|register| Reg::Mmio(*register)).enumerate() {
+                    words.extend(mi::store_register_mem(register, result(2 * n)));
+                    words.extend(mi::load_register_reg(gpr, register));
+                    words.extend(mi::store_register_mem(gpr, result(2 * n + 1)));
+                }
+                words.extend(mi::load_register_imm(gpr, WRITTEN));
+                for register in part.iter().map(|register| Reg::Mmio(*register)) {
+                    words.extend(mi::load_register_imm(register, WRITTEN));
+                    words.extend(mi::load_register_reg(register, gpr));
+                }
+                words.extend(mi::store_data_imm(operand(SCRATCH), 1));
+                words.push(mi::BATCH_BUFFER_END);
+                assert!(words.len() <= 1024, "{} dwords", words.len());
                 let vf = &mut bench.attacker;
-                vf.write_words(Vf::batch(5), &words);
-                let ring = mi::batch_buffer_start(operand(PLACES.batch(5)));
-                vf.submit(5, class, &ring);
+                vf.write_words(Vf::batch(CONTEXT), &words);
+                let ring = mi::batch_buffer_start(operand(PLACES.batch(CONTEXT)));
+                vf.submit(CONTEXT, class, &ring);
                 bench.until("a batch", 60_000, |bench| bench.attacker.peek(at::SCRATCH) != 0);
                 bench.attacker.poke(at::SCRATCH, 0);
-                bench.attacker.request(actions::DEREGISTER_CONTEXT, &[5]);
+                bench.attacker.request(actions::DEREGISTER_CONTEXT, &[CONTEXT]);
                 bench.until("its end", 60_000, |bench| {
                     bench.attacker.consume();
                     bench.card.status().functions[ATTACKER.index()].contexts == 0
@@ -298,7 +312,9 @@ fn commands_on_any_register_do_not_read_or_change_secrets() {
         }
         unharmed(&before, &snapshot(&bench, false));
         for (offset, value) in card_registers {
-            bench.card.gt().registers.set(offset, value);
+            let registers = &bench.card.gt().registers;
+            assert_eq!(registers.value(offset), canary(offset), "the register at {offset:#x} on {class:?}");
+            registers.set(offset, value);
         }
         jobs.into_iter().for_each(|job| job.finish(&mut bench));
     }
@@ -306,25 +322,28 @@ fn commands_on_any_register_do_not_read_or_change_secrets() {
 }
 
 fn no_result_is_a_canary(vf: &Vf) {
-    for n in 0..CHUNK as u64 {
+    for n in 0..2 * CHUNK as u64 {
         let seen = vf.peek(at::SCRATCH + RESULTS + n * 4);
-        assert_eq!(canary::owner(seen), None, "register {n} of the chunk leaks {seen:#x}");
+        assert_eq!(canary::owner(seen), None, "register {} of the chunk leaks {seen:#x}", n / 2);
     }
 }
 
 #[test]
-fn ggtt_entries_of_other_functions_read_zero() {
+fn own_ggtt_entries_read_without_owner_and_foreign_entries_read_zero() {
     proves!(
         [V13_010, V13_108],
         "the attacker reads its own GGTT entries without the owner field, and 0 for all other entries"
     );
     let bench = bench_with_filled_functions(false);
+    // The PF assigns the pages; then the attacker maps some of them.
+    let valid = GgttEntry::new().with_valid(true);
+    let mut expected: BTreeMap<u64, u64> = own_pages().map(|page| (page, valid.into())).collect();
+    expected.extend(bench.attacker.global_entries().map(|(index, target)| (index, entry(target, valid))));
     let mut seen = [0; 8];
     for index in 0..GGTT_ENTRIES {
         bench.card.read(ATTACKER, GGTT_WINDOW + index * 8, &mut seen);
-        let own = own_pages().contains(&index);
         let entry = u64::from_le_bytes(seen);
-        assert!(own && entry & OWNER == 0 || entry == 0, "entry {index:#x}: {entry:#x}");
+        assert_eq!(entry, expected.get(&index).copied().unwrap_or_default(), "entry {index:#x}: {entry:#x}");
     }
 }
 
@@ -338,7 +357,7 @@ fn shared_registers_are_those_of_the_reviewed_list() {
     let bench = VfBench::new(false);
     let listing = bench.card.gt().registers.listing();
     let shared = listing.filter(|(_, found)| found.register.scope == Scope::Common);
-    let names: std::collections::BTreeSet<&str> = shared.map(|(_, found)| found.register.name).collect();
+    let names: BTreeSet<&str> = shared.map(|(_, found)| found.register.name).collect();
     assert_eq!(names.into_iter().collect::<Vec<_>>(), SHARED);
 }
 
@@ -376,14 +395,14 @@ fn functions_without_resources_access_no_memory() {
                     actions::MATCH_VERSION,
                     actions::QUERY_SINGLE_KLV,
                 ]);
-                let key = random.of(&SELF_CFG_KEYS) << 16 | 2;
+                let key = random.of(&ct::self_cfg::ADDRESSES) << 16 | 2;
                 for (n, value) in (0..).zip([code, key, aim::foreign_global(&mut random) as u32, 0]) {
                     bench.card.write(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
                 }
                 bench.card.write(vf, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
                 let index = random.below(GGTT_ENTRIES);
                 bench.card.write(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
-                bench.card.write(vf, (4 << 20) + random.below(1024) * 4096, &[1; 4]);
+                bench.card.write(vf, doorbell::WINDOW + random.below(1024) * doorbell::PAGE_BYTES, &[1; 4]);
                 bench.card.write_local(vf, random.below(4 * LOCAL), &[0xa7; 64]);
                 let (mut entry, mut local) = ([1; 8], [0; 64]);
                 bench.card.read(vf, GGTT_WINDOW + index * 8, &mut entry);

@@ -61,7 +61,7 @@ impl Batch {
     }
 
     /// MI_LOAD_REGISTER_REG.
-    pub fn load_register_reg(&mut self, from: u32, to: u32) -> &mut Self {
+    pub fn load_register_reg(&mut self, to: u32, from: u32) -> &mut Self {
         self.push(&mi::load_register_reg(Reg::Own(to), Reg::Own(from)))
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_batch_consists_of_the_encoded_commands() {
         let mut batch = Batch::at(0x1000);
-        batch.pipe_control(VA, PostSync::Immediate(0x2_0000_0001)).load_register_reg(0x358, 0x600);
+        batch.pipe_control(VA, PostSync::Immediate(0x2_0000_0001)).load_register_reg(0x600, 0x358);
         assert_eq!(batch.dwords()[..6], [0x7a00_0004, 0x0010_4080, 0x2345_6780, 1, 1, 2]);
         assert_eq!(batch.dwords()[6..], [0x150c_0001, 0x358, 0x600]);
         assert_eq!(batch.here(), 0x1024);

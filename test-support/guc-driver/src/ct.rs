@@ -48,22 +48,52 @@ pub const ENABLE: [u32; 4] = [actions::CONTROL_CTB, 1, 0, 0];
 /// The mailbox request that disables them.
 pub const DISABLE: [u32; 4] = [actions::CONTROL_CTB, 0, 0, 0];
 
-/// Returns the mailbox request that sets a KLV of the function's self-configuration; the response is [`SUCCESS`] with
-/// data 1.
-pub const fn configure(key: u32, dwords: u32, value: u64) -> [u32; 4] {
-    [actions::SELF_CFG, key << 16 | dwords, low(value), high(value)]
+/// Keys of a function's self-configuration (xe: GUC_KLV_SELF_CFG_*).
+pub mod self_cfg {
+    /// Address of the status page of the memory-based interrupt.
+    pub const INTERRUPT_STATUS: u32 = 0x0900;
+    /// Address of the source page of the memory-based interrupt.
+    pub const INTERRUPT_SOURCE: u32 = 0x0901;
+    /// Address of the host-to-GuC ring.
+    pub const H2G: u32 = 0x0902;
+    /// Address of the host-to-GuC ring's descriptor.
+    pub const H2G_DESCRIPTOR: u32 = 0x0903;
+    /// Length of the host-to-GuC ring in bytes.
+    pub const H2G_BYTES: u32 = 0x0904;
+    /// Address of the GuC-to-host ring.
+    pub const G2H: u32 = 0x0905;
+    /// Address of the GuC-to-host ring's descriptor.
+    pub const G2H_DESCRIPTOR: u32 = 0x0906;
+    /// Length of the GuC-to-host ring in bytes.
+    pub const G2H_BYTES: u32 = 0x0907;
+
+    /// Keys whose values are GGTT addresses, of two dwords.
+    pub const ADDRESSES: [u32; 6] = [INTERRUPT_STATUS, INTERRUPT_SOURCE, H2G, H2G_DESCRIPTOR, G2H, G2H_DESCRIPTOR];
+    /// Keys whose values are lengths, of one dword.
+    pub const LENGTHS: [u32; 2] = [H2G_BYTES, G2H_BYTES];
+
+    /// Returns the header of the KLV: key and number of dwords of the value.
+    pub const fn klv(key: u32) -> u32 {
+        key << 16 | if matches!(key, H2G_BYTES | G2H_BYTES) { 1 } else { 2 }
+    }
+}
+
+/// Returns the mailbox request that sets a KLV of the function's self-configuration ([`self_cfg`]); the response is
+/// [`SUCCESS`] with data 1.
+pub const fn configure(key: u32, value: u64) -> [u32; 4] {
+    [actions::SELF_CFG, self_cfg::klv(key), low(value), high(value)]
 }
 
 /// Returns the mailbox requests that register the CT buffers at GGTT address `buffers`, with the GuC-to-host ring at
 /// `g2h`.
 pub const fn registration(buffers: u64, g2h: u64) -> [[u32; 4]; 6] {
     [
-        configure(0x0903, 2, buffers + H2G_DESCRIPTOR),
-        configure(0x0902, 2, buffers + H2G),
-        configure(0x0904, 1, RING_DWORDS as u64 * 4),
-        configure(0x0906, 2, buffers + G2H_DESCRIPTOR),
-        configure(0x0905, 2, g2h),
-        configure(0x0907, 1, RING_DWORDS as u64 * 4),
+        configure(self_cfg::H2G_DESCRIPTOR, buffers + H2G_DESCRIPTOR),
+        configure(self_cfg::H2G, buffers + H2G),
+        configure(self_cfg::H2G_BYTES, RING_DWORDS as u64 * 4),
+        configure(self_cfg::G2H_DESCRIPTOR, buffers + G2H_DESCRIPTOR),
+        configure(self_cfg::G2H, g2h),
+        configure(self_cfg::G2H_BYTES, RING_DWORDS as u64 * 4),
     ]
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::doorbell;
 use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, ManualClock};
 use arctic_device_model::profile::CardProfile;
@@ -179,7 +180,7 @@ impl World {
             3 if bar == GTTMMADR_BAR => {
                 bytes.of(&[0x19_01f0, 0x19_01f8, 0x19_0240, 0x19_0010, 0x941c, 0x10_1010, 0xc314])
             }
-            4 if bar == GTTMMADR_BAR => (4 << 20) + u64::from(bytes.word()) * 64,
+            4 if bar == GTTMMADR_BAR => doorbell::WINDOW + u64::from(bytes.word()) * 64,
             5 if bar == GTTMMADR_BAR => {
                 GGTT_WINDOW + u64::from(bytes.word()) * 8 + u64::from(bytes.byte()) % 16 * 0x8_0000
             }

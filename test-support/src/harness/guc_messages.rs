@@ -15,7 +15,7 @@ use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes as _;
 
 use crate::bytes::Bytes;
-use crate::ct;
+use crate::ct::{self, self_cfg};
 use crate::mi::{self, Compare};
 use crate::vfs::bench::*;
 use crate::vfs::canary;
@@ -204,9 +204,9 @@ impl Run {
         let mut message = [bytes.of(&CODES), 0, 0, 0];
         match message[0] {
             0x0508 => {
-                let key = bytes.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0904, 0x0905, 0x0906, 0x0907]);
-                let len = if matches!(key, 0x0904 | 0x0907) { 1 } else { 2 };
-                message[1] = key << 16 | len;
+                // In the order of their codes, which the inputs of the corpus choose by index.
+                let keys: [u32; 8] = std::array::from_fn(|n| self_cfg::INTERRUPT_STATUS + n as u32);
+                message[1] = self_cfg::klv(bytes.of(&keys));
                 message[2] = self.operand(bytes);
             }
             0x4509 => message[1] = u32::from(bytes.byte() % 3),

@@ -167,15 +167,19 @@ impl Vf {
     }
 
     fn write_global(&self) {
+        self.global_entries().for_each(|(index, entry)| self.set_global(index, entry));
+    }
+
+    /// The GGTT entries that [`Vf::up`] writes, with their indices.
+    pub fn global_entries(&self) -> impl Iterator<Item = (u64, u64)> {
         let first = self.base() >> 12;
-        for page in 0..LOCAL >> 12 {
-            self.set_global(first + page, page << 12 | 2);
-        }
-        for (global, (iova, len)) in [(at::RAM, RAM), (at::REMOTE, REMOTE), (at::ODD, ODD)] {
-            for page in 0..len.div_ceil(4096) {
-                self.set_global(first + (global >> 12) + page, iova + page * 4096);
-            }
-        }
+        let local = (0..LOCAL >> 12).map(move |page| (first + page, page << 12 | 2));
+        let system = [(at::RAM, RAM), (at::REMOTE, REMOTE), (at::ODD, ODD)].into_iter().flat_map(
+            move |(global, (iova, len))| {
+                (0..len.div_ceil(4096)).map(move |page| (first + (global >> 12) + page, iova + page * 4096))
+            },
+        );
+        local.chain(system)
     }
 
     /// Writes PPGTT tables: local memory at its GGTT addresses, and pages of all sizes and kinds from address 0.

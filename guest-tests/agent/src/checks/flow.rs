@@ -82,7 +82,7 @@ pub fn fibonacci(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
         let head = batch.here();
         batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(2), Accu)]);
         batch.math(&[Load(SrcA, R(1)), Load0(SrcB), Add, Store(R(0), Accu)]);
-        batch.load_register_reg(gpr(2), gpr(1)).load_register_reg(gpr(2) + 4, gpr(1) + 4);
+        batch.load_register_reg(gpr(1), gpr(2)).load_register_reg(gpr(1) + 4, gpr(2) + 4);
         batch.math(&[Load(SrcA, R(4)), Load1(SrcB), Add, Store(R(4), Accu)]);
         batch.math(&[Load0(SrcA), Load1(SrcB), Sub, Store(R(6), Accu)]);
         batch.math(&[Load(SrcA, R(5)), Load(SrcB, R(6)), Add, Store(R(5), Accu)]);

@@ -74,9 +74,9 @@ pub fn registers(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
         }
         for half in [0, 4] {
             for n in 0..4 {
-                batch.load_register_reg(gpr(n) + half, gpr(7) + half);
-                batch.load_register_reg(gpr(8 + n) + half, gpr(n) + half);
-                batch.load_register_reg(gpr(7) + half, gpr(8 + n) + half);
+                batch.load_register_reg(gpr(7) + half, gpr(n) + half);
+                batch.load_register_reg(gpr(n) + half, gpr(8 + n) + half);
+                batch.load_register_reg(gpr(8 + n) + half, gpr(7) + half);
             }
         }
         for n in 0..16 {

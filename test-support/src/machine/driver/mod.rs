@@ -15,7 +15,7 @@ use arctic_guc_driver::actions::*;
 pub use arctic_guc_driver::provision::{Share, VF_CAP};
 use arctic_guc_driver::{DriverState, GucDriver, Inbox, Layout};
 
-use crate::ct;
+use crate::ct::{self, self_cfg};
 pub use crate::ct::{FAILURE, GUC_HOST_INTERRUPT, MAILBOX, SUCCESS};
 use crate::machine::transport::Machine;
 use crate::poll::{TIMEOUT, eventually};
@@ -248,7 +248,9 @@ impl Driver {
         driver.show(machine);
         let (source, status) =
             (driver.state.base + MEMIRQ + 0x400 + GUC_SOURCE, driver.state.base + MEMIRQ + GUC_SOURCE * 16);
-        for message in [ct::configure(0x0901, 2, source), ct::configure(0x0900, 2, status)] {
+        for message in
+            [ct::configure(self_cfg::INTERRUPT_SOURCE, source), ct::configure(self_cfg::INTERRUPT_STATUS, status)]
+        {
             driver.with(machine).must(&message, SUCCESS | 1);
         }
         driver.enable_rings(machine);
