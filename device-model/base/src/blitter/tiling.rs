@@ -70,7 +70,8 @@ pub static TILE_Y: Layout = Layout::new("Y", 0xe0f, 0x1f0, 0);
 pub static TILE_X_SWIZZLED: Layout = Layout::new("X", 0x1ff, 0xe00, 0x600);
 /// [`TILE_Y`] with swizzling: bit 6 is inverted by bit 9.
 pub static TILE_Y_SWIZZLED: Layout = Layout::new("Y", 0xe0f, 0x1f0, 0x200);
-/// 4 KiB: 64 bytes by 64 rows, for stencil buffers (before Xe-HP). Offset bits `XXXY YYYX YXYX`.
+/// 4 KiB: 64 bytes by 64 rows, for stencil buffers (before Xe-HP), which no unit of the model addresses. Offset bits
+/// `XXXY YYYX YXYX`.
 pub static TILE_W: Layout = Layout::new("W", 0xe15, 0x1ea, 0);
 /// 4 KiB: 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows. Offset bits `YYXY XXYY XXXX`.
 pub static TILE_4: Layout = Layout::new("Tile4", 0x2cf, 0xd30, 0);

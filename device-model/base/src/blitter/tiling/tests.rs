@@ -19,7 +19,8 @@ fn algorithm(layout: &Layout, pitch: u32, x: u32, y: u32) -> u32 {
     let (width, height) = match layout.name {
         "X" => (512, 8),
         "Y" => (128, 32),
-        _ => (64, 64),
+        "W" => (64, 64),
+        name => panic!("no algorithm for {name}"),
     };
     let (row, column) = (y % height, x % width);
     let inside = match layout.name {
@@ -68,7 +69,7 @@ fn every_byte_of_small_regions_is_at_the_offset_of_the_algorithm() {
 
 /// ILK-052, ILK-054: the 64 cells of the document's figure "W-Major Block Layout", row by row.
 #[test]
-fn a_block_of_a_w_tile_is_the_printed_figure() {
+fn w_tile_block_matches_the_figure() {
     proves!([ILK_052, ILK_054], "the 64 cells of the figure of a W block");
     const FIGURE: [[u32; 8]; 8] = [
         [0, 1, 4, 5, 16, 17, 20, 21],
@@ -89,36 +90,54 @@ fn a_block_of_a_w_tile_is_the_printed_figure() {
     assert_eq!([TILE_W.offset(0, 8), TILE_W.offset(0, 56), TILE_W.offset(8, 0)], [64, 448, 512]);
 }
 
-/// ILK-050: X tiles store OWords row by row, Y tiles column by column; ILK-056: a row pair of a Y tile shares a line of
-/// 64 bytes. ILK-051: an X-tiled region with a pitch of one tile is linear.
 #[test]
-fn neighbours_in_tiles() {
-    proves!([ILK_050, ILK_051, ILK_056], "X tiles store OWords row by row, Y tiles column by column");
+fn owords_of_x_tiles_follow_by_row_and_of_y_tiles_by_column() {
+    proves!(ILK_050, "X tiles store OWords row by row, Y tiles column by column");
     let oword = |layout: &Layout, x: u32, y: u32| layout.offset(x * 16, y) / 16;
     for (x, y) in (0..8).flat_map(|y| (0..32).map(move |x| (x, y))) {
         assert_eq!(oword(&TILE_X, x, y), y * 32 + x);
         assert_eq!(oword(&TILE_Y, y, x), y * 32 + x);
     }
-    assert!((0..32).step_by(2).all(|y| TILE_Y.offset(9, y) / 64 == TILE_Y.offset(9, y + 1) / 64));
+}
+
+#[test]
+fn x_tiled_region_of_one_tile_pitch_is_linear() {
+    proves!(ILK_051, "an X-tiled region with a pitch of one tile is linear");
     let surface = Surface { base: 0, pitch: 512, tiling: Tiling::Tiled(&TILE_X), compressed: false };
     assert!((0..64).all(|y| (0..512).all(|x| surface.address(x, y) == (y * 512 + x).unsigned_abs())));
 }
 
-/// G67-064: vectors of swizzled tiles. In an X tile, rows 1 and 2 of each four have their halves of 128 bytes exchanged;
-/// in a Y tile, every second column of OWords has its groups of four rows exchanged in pairs.
 #[test]
-fn vectors_of_swizzled_tiles() {
+fn row_pairs_of_y_tiles_share_a_line_of_64_bytes() {
+    proves!(ILK_056, "in each column, a row pair of a Y tile shares a line of 64 bytes");
+    for (column, row) in (0..32).step_by(2).flat_map(|row| (0..128).map(move |column| (column, row))) {
+        assert_eq!(TILE_Y.offset(column, row) / 64, TILE_Y.offset(column, row + 1) / 64, "({column}, {row})");
+    }
+}
+
+/// G67-064: rows 1 and 2 of each four have their halves of 128 bytes exchanged.
+#[test]
+fn swizzled_x_tile_has_the_vectors_of_the_driver() {
     let x = |column, row| TILE_X_SWIZZLED.offset(column, row);
     assert_eq!([x(0, 0), x(0, 1), x(0, 2), x(0, 3), x(0, 4), x(0, 5)], [0, 0x240, 0x440, 0x600, 0x800, 0xa40]);
     assert_eq!([x(63, 1), x(64, 1), x(128, 1), x(511, 1)], [0x27f, 0x200, 0x2c0, 0x3bf]);
+}
+
+/// G67-064: every second column of OWords has its groups of four rows exchanged in pairs.
+#[test]
+fn swizzled_y_tile_has_the_vectors_of_the_driver() {
     let y = |column, row| TILE_Y_SWIZZLED.offset(column, row);
     assert_eq!([y(0, 0), y(0, 4), y(16, 0), y(16, 4), y(17, 3), y(32, 0)], [0, 0x40, 0x240, 0x200, 0x271, 0x400]);
+}
+
+#[test]
+fn run_is_the_number_of_consecutive_bytes_of_a_row() {
     assert_eq!(ALL.map(Layout::run), [512, 16, 2, 64, 16, 2]);
 }
 
-/// A swizzled block in row order is the block in memory order, byte by byte.
+/// `unpack` and `pack` of each layout, byte by byte against the algorithm.
 #[test]
-fn swizzled_blocks_in_row_order() {
+fn unpack_gives_row_order_and_pack_restores_memory_order() {
     for layout in ALL {
         let raw: [u8; BLOCK_BYTES] = std::array::from_fn(|at| (at ^ at >> 8).to_le_bytes()[0]);
         let (mut rows, mut packed) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
