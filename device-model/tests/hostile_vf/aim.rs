@@ -2,6 +2,7 @@
 //! Commands and addresses that target resources of other functions.
 
 use arctic_device_model::host::Function;
+use arctic_device_model::memory::ggtt::GgttEntry;
 use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::blt::{self, Area, Control, Depth, Surface};
 use arctic_test_support::mi::{self, At, Compare, Global, PostSync, Reg};
@@ -64,15 +65,15 @@ pub fn window(random: &mut Random) -> u64 {
 /// Returns a forged GGTT entry.
 pub fn entry(random: &mut Random) -> u64 {
     let (address, local) = match random.below(2) {
-        0 => (foreign_local(random), 2),
-        _ => (foreign_system(random), 0),
+        0 => (foreign_local(random), true),
+        _ => (foreign_system(random), false),
     };
     let flags = match random.below(4) {
-        0 => random.below(0x1000),
-        1 => random.below(8) << 2 | 1,
-        _ => u64::from(VICTIMS[0].0) << 2 | 1,
+        0 => GgttEntry::from(random.below(0x1000)),
+        1 => GgttEntry::assigned(random.below(8) as u8),
+        _ => GgttEntry::assigned(VICTIMS[0].0),
     };
-    address & !0xfff | flags & !2 | local | if random.one_in(8) { random.any() << 46 } else { 0 }
+    address & !0xfff | u64::from(flags.with_local(local)) | if random.one_in(8) { random.any() << 46 } else { 0 }
 }
 
 /// Returns a forged PPGTT entry.

@@ -4,7 +4,7 @@
 
 use arctic_device_model::card::GGTT_WINDOW;
 use arctic_device_model::host::Function;
-use arctic_device_model::memory::ggtt::GGTT_BYTES;
+use arctic_device_model::memory::ggtt::{GGTT_BYTES, GgttEntry};
 use vm_memory::Bytes;
 
 use crate::vfs::bench::*;
@@ -18,8 +18,8 @@ const PF_LOCAL: u64 = 3 * LOCAL;
 pub const PF_GLOBAL: u64 = 0x4000_0000;
 /// Bytes of compression control data per frame.
 const CONTROL_BYTES: u64 = FRAME / 256;
-/// Bits of a GGTT entry that only the PF can write.
-const PF_ONLY: u64 = 0xffd;
+/// The fields of a GGTT entry that only the PF can write: Valid and the owner.
+const PF_ONLY: GgttEntry = GgttEntry::new().with_valid(true).with_owner(0x3ff);
 /// Ranges of a victim's local memory that change while the victim works.
 const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES, at::IMAGES..at::DATA];
 
@@ -95,8 +95,8 @@ pub fn snapshot(bench: &VfBench, idle: bool) -> Snapshot {
     for entry in table.chunks_exact_mut(8) {
         let value = u64::from_le_bytes((&*entry).try_into().unwrap());
         let trapped = bench.attacker.table.is_none();
-        if trapped && value >> 2 & 0x3ff == u64::from(ATTACKER.0) {
-            entry.copy_from_slice(&(value & PF_ONLY).to_le_bytes());
+        if trapped && GgttEntry::from(value).owned_by(ATTACKER.0) {
+            entry.copy_from_slice(&(value & u64::from(PF_ONLY)).to_le_bytes());
         }
     }
     parts.push(("the GGTT".into(), table));
