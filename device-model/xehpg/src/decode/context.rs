@@ -2,13 +2,15 @@
 //! Disassembly of context images: logical ring contexts in memory (V8-040..051).
 
 use arctic_base::decode::loads;
+use arctic_sriov::number::qword;
 
 use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::Requester;
 use crate::engine::addressing::image_register;
+use crate::engine::stream::BatchEntry;
 use crate::generation::EngineRef;
-use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, RingCtl};
+use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, RingCtl, RingHead, RingTail};
 use crate::registers::engine_offsets as reg;
 
 /// Size in dwords of the per-process status page that precedes the image.
@@ -51,24 +53,25 @@ const PDP0_UDW: u32 = reg::PDP0 + 4;
 /// Extracts the execution state from an image.
 pub fn position(image: &[u32], engine: EngineRef) -> Position {
     let mut position = Position::default();
-    let mut batch = (0u64, false);
+    let mut batch = [0; 2];
     // The engine context contains some of these registers again, with another meaning.
     for (_, offset, value) in
         registers(image, engine).take_while(|(index, ..)| *index < engine.generation.contexts.engine_context)
     {
         match offset {
-            reg::RING_TAIL => position.tail = value & 0x1f_fff8,
-            reg::RING_HEAD => position.head = value & 0x1f_fffc,
+            reg::RING_TAIL => position.tail = RingTail::from(value).offset(),
+            reg::RING_HEAD => position.head = RingHead::from(value).offset(),
             reg::RING_START => position.start = value & 0xffff_f000,
             reg::RING_CTL => position.size = RingCtl::from(value).bytes(),
-            reg::BBADDR => batch = (batch.0 & !0xffff_ffff | u64::from(value & !7), value & 1 != 0),
-            reg::BBADDR_UDW => batch.0 = u64::from(value) << 32 | batch.0 & 0xffff_ffff,
+            reg::BBADDR => batch[0] = value,
+            reg::BBADDR_UDW => batch[1] = value,
             reg::PDP0 => position.root |= u64::from(value),
             PDP0_UDW => position.root |= u64::from(value) << 32,
             _ => {}
         }
     }
-    position.batch = batch.1.then_some(batch.0);
+    let batch = BatchEntry::from(qword(batch[0], batch[1]));
+    position.batch = batch.valid().then(|| batch.address());
     position
 }
 
@@ -127,8 +130,11 @@ fn others(image: &[u32], engine: EngineRef) -> Vec<(usize, String)> {
 fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
-        reg::RING_TAIL => format!("offset {:#x}", value & 0x1f_fff8),
-        reg::RING_HEAD => format!("offset {:#x}, wrapped {} times", value & 0x1f_fffc, value >> 21),
+        reg::RING_TAIL => format!("offset {:#x}", RingTail::from(value).offset()),
+        reg::RING_HEAD => {
+            let head = RingHead::from(value);
+            format!("offset {:#x}, wrapped {} times", head.offset(), head.wraps())
+        }
         reg::RING_START => format!("ring at {:#x}", value & !0xfff),
         reg::RING_CTL if RingCtl::from(value).enabled() => {
             format!("{} KiB, enabled", RingCtl::from(value).bytes() / 1024)
@@ -142,7 +148,7 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
         reg::BB_STATE => {
             state(BbState::from(value).ppgtt(), "batch in the process's space", "batch in the global space")
         }
-        reg::BBADDR => state(value & 1 != 0, "in a batch", "in no batch"),
+        reg::BBADDR => state(BatchEntry::from(u64::from(value)).valid(), "in a batch", "in no batch"),
         reg::BB_PER_CTX_PTR if BbPerCtxPtr::from(value).valid() => {
             format!("batch at {:#x} before each ring", BbPerCtxPtr::from(value).address())
         }

@@ -21,7 +21,7 @@ mod remap;
 mod running;
 pub mod skipped;
 mod step;
-mod stream;
+pub(crate) mod stream;
 mod streamer;
 mod switch;
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use bitfield_struct::bitfield;
 
 use crate::memory::Space;
-use crate::registers::engine_fields::RingCtl;
+use crate::registers::engine_fields::{RingCtl, RingHead, RingTail};
 
 /// Maximum nesting level of batches. The batch stack in the context image has three entries (V8-163).
 pub const LEVELS: usize = 3;
@@ -46,16 +46,16 @@ pub struct Ring {
 
 impl Ring {
     /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
-    pub fn new(start: u32, ctl: RingCtl, head: u32, tail: u32) -> Self {
+    pub fn new(start: u32, ctl: RingCtl, head: RingHead, tail: RingTail) -> Self {
         let mut ring = Ring { start: start & !0xfff, size: ctl.bytes(), head: 0, tail: 0 };
-        ring.head = ring.offset(head & 0x1f_fffc);
+        ring.head = ring.offset(head.offset());
         ring.set_tail(tail);
         ring
     }
 
     /// Sets a new RING_TAIL.
-    pub fn set_tail(&mut self, tail: u32) {
-        self.tail = self.offset(tail & 0x1f_fff8);
+    pub fn set_tail(&mut self, tail: RingTail) {
+        self.tail = self.offset(tail.offset());
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0 here")]

@@ -26,7 +26,7 @@ impl Streamer<'_> {
     pub(super) fn take_tail(&mut self) -> Result<(), Halt> {
         self.running.tail_moved = false;
         let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
-        self.running.position.ring.set_tail(tail);
+        self.running.position.ring.set_tail(tail.into());
         self.trace_event(|position| EventKind::LiteRestore { tail: position.ring.tail });
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Streamer<'_> {
     fn ring(&self) -> Ring {
         let [start, head, tail] =
             [reg::RING_START, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.registers.get(offset));
-        Ring::new(start, self.registers.fields(), head, tail)
+        Ring::new(start, self.registers.fields(), head.into(), tail.into())
     }
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted

@@ -35,6 +35,45 @@ impl RingCtl {
     }
 }
 
+/// RING_HEAD.
+#[bitfield(u32)]
+pub struct RingHead {
+    #[bits(2)]
+    __: u8,
+    /// Bits 20:2 of the offset of the next command.
+    #[bits(19)]
+    dword: u32,
+    /// Number of times that the head has wrapped.
+    #[bits(11)]
+    pub wraps: u16,
+}
+
+impl RingHead {
+    /// Returns the offset of the next command in the ring.
+    pub const fn offset(self) -> u32 {
+        self.dword() << 2
+    }
+}
+
+/// RING_TAIL.
+#[bitfield(u32)]
+pub struct RingTail {
+    #[bits(3)]
+    __: u8,
+    /// Bits 20:3 of the offset behind the last valid command.
+    #[bits(18)]
+    qword: u32,
+    #[bits(11)]
+    __: u16,
+}
+
+impl RingTail {
+    /// Returns the offset behind the last valid command in the ring.
+    pub const fn offset(self) -> u32 {
+        self.qword() << 3
+    }
+}
+
 /// RING_RESET_CTL.
 #[bitfield(u32)]
 pub struct ResetCtl {
