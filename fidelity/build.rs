@@ -13,7 +13,7 @@ mod document;
 const FOLDER: &str = "../docs/spec";
 
 /// The tables, relative to the package, with rows `| AF-001 | ...`. A checkout need not have the packages.
-const TABLES: &[&str] = &["../afuc/docs/items.md"];
+const TABLES: &[&str] = &["../afuc/docs/items.md", "../eu/docs/items.md"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={FOLDER}");

@@ -7,6 +7,7 @@ use arctic_eu::exec::memory::{Dimensions, Image};
 use arctic_eu::exec::{self, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::parse_image_format;
+use arctic_fidelity::proves;
 use common::{END, code};
 
 /// Texels in a row of the image, and rows.
@@ -21,6 +22,9 @@ const BUFFER: u64 = 64;
 struct Machine {
     space: Space,
     image: u64,
+    buffer: u64,
+    /// Shared local memory.
+    slm: Vec<u8>,
     thread: Thread,
     outside: u64,
     first_outside: Option<(u32, u32)>,
@@ -53,7 +57,7 @@ impl Machine {
                 thread.set_grf(register, dword, 0xee00_0000 | (register * 8 + dword) as u32);
             }
         }
-        Machine { space, image: base, thread, outside: 0, first_outside: None }
+        Machine { space, image: base, buffer: start, slm: Vec::new(), thread, outside: 0, first_outside: None }
     }
 
     /// Sets the dwords of registers from `register` on.
@@ -71,14 +75,20 @@ impl Machine {
         self.dwords(register, count.div_ceil(4)).iter().flat_map(|dword| dword.to_le_bytes()).take(count).collect()
     }
 
+    /// The bytes of the buffer and those behind it, or of the local memory.
+    fn contents(&self, function: &str) -> Vec<u8> {
+        if function == "slm" { self.slm.clone() } else { self.space.peek(self.buffer, BUFFER as usize + 64) }
+    }
+
     /// Executes a message, and no other instruction.
     fn send(&mut self, text: &str) -> Stop {
         let code = Code::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
-        let mut group = Group::default();
+        let mut group = Group { slm: std::mem::take(&mut self.slm), ..Group::default() };
         let mut environment = Environment { memory: &self.space, group: &mut group, outside: 0, first_outside: None };
         self.thread.next = 0;
         let stop = exec::run(&code, &mut self.thread, &mut environment, 10, Way::Fast, &mut ());
         (self.outside, self.first_outside) = (environment.outside, environment.first_outside);
+        self.slm = group.slm;
         stop
     }
 
@@ -330,6 +340,53 @@ fn blocks_beyond_the_end_of_their_surface_are_counted() {
     machine.passes("(W) send.dc0 (8|M0) r20 r10 null:0 0x0 0x02184201");
     assert_eq!((machine.outside, machine.first_outside), (0, None));
     assert_eq!(machine.dwords(20, 8)[4..], [7; 4]);
+}
+
+/// ISA-221, ISA-222: an element that is wholly or partly beyond the end reads 0 and is not written. Its neighbours in the same
+/// access are.
+#[test]
+fn elements_beyond_the_end_of_their_memory_read_zero_and_are_dropped() {
+    proves!(ISA_221, "elements just inside, straddling the end and outside of buffers and local memory");
+    let contents: Vec<u8> = (0..BUFFER as u8).collect();
+    let at = |address: usize, size: usize| match contents.get(address..address + size) {
+        Some(bytes) => bytes.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)),
+        None => 0,
+    };
+    let addresses = [0, 40, 60, 61, 62, 63, 64, 0x1_0000];
+    for (function, index, flags) in [("ugm", 0x100_0000, 0x6000_0000), ("slm", 0, 0)] {
+        // Load, store, bytes of an element, elements of a lane.
+        for (load, store, size, count) in [
+            (0x0210_0900, Some(0x0200_0904), 1, 1),
+            (0x0210_0b00, Some(0x0200_0b04), 2, 1),
+            (0x0210_0500, Some(0x0200_0504), 4, 1),
+            (0x0220_1500, Some(0x0200_1504), 4, 2),
+            (0x0240_3500, Some(0x0200_3504), 4, 4),
+            (0x0230_b502, None, 4, 2),
+        ] {
+            let mut machine = Machine::new();
+            machine.slm = contents.clone();
+            machine.set(10, &addresses.map(|address| address as u32));
+            machine.passes(&format!("send.{function} (8|M0) r20 r10 null:0 {index:#x} {:#x}", load | flags));
+            // The components of the mask 1011 are 0, 1 and 3; of this form only the first two are compared.
+            for (component, lane) in (0..count).flat_map(|component| (0..8).map(move |lane| (component, lane))) {
+                let seen = machine.dwords(20 + component, 8)[lane];
+                let address = addresses[lane] + component * size;
+                assert_eq!(seen, at(address, size), "{function} {load:#x}: component {component} at {address}");
+            }
+            assert!(machine.outside > 0, "{function} {load:#x}");
+            let Some(store) = store else { continue };
+            let before = machine.contents(function);
+            machine.set(40, &[0xdddd_dddd; 32]);
+            machine.passes(&format!("send.{function} (8|M0) null r10 r40:{count} {index:#x} {:#x}", store | flags));
+            let mut expected = before;
+            for address in addresses.iter().flat_map(|address| (0..count).map(move |n| address + n * size)) {
+                if address + size <= BUFFER as usize {
+                    expected[address..address + size].fill(0xdd);
+                }
+            }
+            assert_eq!(machine.contents(function), expected, "{function} {store:#x}");
+        }
+    }
 }
 
 /// ISA-250: a header that is not in the payload.

@@ -19,7 +19,8 @@ pub enum Surface {
     State(u32, u32),
 }
 
-/// Whether an access was inside its surface. ISA-221: outside, loads give 0 and stores are dropped.
+/// Whether an access was inside its surface. ISA-221: of elements that are wholly or partly outside, loads give 0 and stores
+/// are dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Access {
@@ -345,13 +346,24 @@ impl Atomic {
     }
 }
 
+/// Bytes of the elements of `element` bytes, a power of two, that `bytes` has entirely.
+pub fn elements(bytes: usize, element: usize) -> usize {
+    bytes & !element.wrapping_sub(1)
+}
+
 /// Memory of a dispatch, shared by all threads.
 pub trait Memory: Sync {
-    /// Reads bytes. Bytes outside the surface are 0.
-    fn read(&self, surface: Surface, address: u64, bytes: &mut [u8]) -> Result<Access, FaultKind>;
+    /// Reads elements of `element` bytes, a power of two. Elements that are not wholly inside the surface are 0.
+    ///
+    /// # Errors
+    /// If the surface does not exist, or the address is in no memory.
+    fn read(&self, surface: Surface, address: u64, element: usize, bytes: &mut [u8]) -> Result<Access, FaultKind>;
 
-    /// Writes bytes. Bytes outside the surface are dropped.
-    fn write(&self, surface: Surface, address: u64, bytes: &[u8]) -> Result<Access, FaultKind>;
+    /// Writes elements of `element` bytes, a power of two. Elements that are not wholly inside the surface are dropped.
+    ///
+    /// # Errors
+    /// If the surface does not exist, or the address is in no memory.
+    fn write(&self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, FaultKind>;
 
     /// Applies an operation to an aligned element of 4 or 8 bytes, atomically with respect to all other accesses. Returns the
     /// element before, or `None` outside the surface.

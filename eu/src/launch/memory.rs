@@ -7,7 +7,7 @@ use vm_memory::{Bytes, MmapRegion, VolatileMemory};
 
 use super::LaunchError;
 use crate::exec::FaultKind;
-use crate::exec::memory::{Access, Atomic, Image, Memory, Sampler, Surface};
+use crate::exec::memory::{Access, Atomic, Image, Memory, Sampler, Surface, elements};
 
 /// Distance between buffers, so that an address a little outside of one is in none.
 const GAP: u64 = 1 << 16;
@@ -99,13 +99,13 @@ impl Space {
 
     /// Writes to a buffer; what is outside is dropped.
     pub fn poke(&self, address: u64, bytes: &[u8]) {
-        let _ = self.write(Surface::Flat, address, bytes);
+        let _ = self.write(Surface::Flat, address, 1, bytes);
     }
 
     /// Bytes of a buffer.
     pub fn peek(&self, address: u64, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
-        let _ = self.read(Surface::Flat, address, &mut bytes);
+        let _ = self.read(Surface::Flat, address, 1, &mut bytes);
         bytes
     }
 
@@ -144,8 +144,15 @@ impl Space {
         number.and_then(|number| self.states.get(number)).ok_or(FaultKind::Surface)
     }
 
-    /// The virtual address of an access, and how many of its bytes are inside the surface. `None` for flat addresses.
-    fn resolve(&self, surface: Surface, address: u64, size: usize) -> Result<(u64, Option<usize>), FaultKind> {
+    /// The virtual address of an access, and how many bytes its elements have that are wholly inside the surface. `None`
+    /// for flat addresses.
+    fn resolve(
+        &self,
+        surface: Surface,
+        address: u64,
+        element: usize,
+        size: usize,
+    ) -> Result<(u64, Option<usize>), FaultKind> {
         let (start, limit) = match surface {
             Surface::Flat | Surface::Stateless => return Ok((address, None)),
             _ => match (self.state(surface)?, surface) {
@@ -157,7 +164,7 @@ impl Space {
             },
         };
         let inside = limit.saturating_sub(address).min(size as u64);
-        Ok((start.wrapping_add(address), Some(inside as usize)))
+        Ok((start.wrapping_add(address), Some(elements(inside as usize, element))))
     }
 }
 
@@ -165,8 +172,8 @@ impl Space {
 const ADDRESS: u64 = (1 << 48) - 1;
 
 impl Memory for Space {
-    fn read(&self, surface: Surface, address: u64, bytes: &mut [u8]) -> Result<Access, FaultKind> {
-        let (address, inside) = self.resolve(surface, address, bytes.len())?;
+    fn read(&self, surface: Surface, address: u64, element: usize, bytes: &mut [u8]) -> Result<Access, FaultKind> {
+        let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
         let length = inside.unwrap_or(bytes.len());
         let (within, rest) = bytes.split_at_mut(length);
         rest.fill(0);
@@ -177,8 +184,8 @@ impl Memory for Space {
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
 
-    fn write(&self, surface: Surface, address: u64, bytes: &[u8]) -> Result<Access, FaultKind> {
-        let (address, inside) = self.resolve(surface, address, bytes.len())?;
+    fn write(&self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, FaultKind> {
+        let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
         let (within, rest) = bytes.split_at(inside.unwrap_or(bytes.len()));
         if !within.is_empty() {
             let (buffer, offset) = self.find(address, within.len()).ok_or(FaultKind::Address)?;
@@ -195,7 +202,7 @@ impl Memory for Space {
         operation: Atomic,
         operands: [u64; 2],
     ) -> Result<Option<u64>, FaultKind> {
-        let (address, inside) = self.resolve(surface, address, size as usize)?;
+        let (address, inside) = self.resolve(surface, address, size as usize, size as usize)?;
         if inside.is_some_and(|inside| inside < size as usize) {
             return Ok(None);
         }

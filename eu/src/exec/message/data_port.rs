@@ -10,6 +10,9 @@ use crate::isa::descriptor::{
     SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
 };
 
+/// Bytes of the elements of a block.
+const DWORD: u32 = 4;
+
 /// A block of owords or hwords. ISA-225.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -185,9 +188,9 @@ pub fn block(
         for (index, byte) in (block.start..).zip(bytes.iter_mut()) {
             *byte = thread.file[message.payload_byte(thread, 1, index)];
         }
-        lsc::write(slm, surface, offset, bytes, environment).map_err(fault)?
+        lsc::write(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?
     } else if let Some(dst) = message.dst {
-        let access = lsc::read(slm, surface, offset, bytes, environment).map_err(fault)?;
+        let access = lsc::read(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?;
         for (index, byte) in (block.start..).zip(bytes.iter()) {
             thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
         }
@@ -219,7 +222,7 @@ pub fn scratch(
     if !scratch.store {
         let mut buffer = [0u8; 8 * REG];
         let bytes = &mut buffer[..lanes as usize * 4];
-        let access = environment.memory.read(surface, scratch.offset.into(), bytes).map_err(fault)?;
+        let access = environment.memory.read(surface, scratch.offset.into(), DWORD as usize, bytes).map_err(fault)?;
         environment.note(access, uop, 0);
         let Some(dst) = message.dst else { return Ok(()) };
         for (index, dword) in (0..).zip(bytes.as_chunks::<4>().0).filter(|(index, _)| written(*index)) {
@@ -230,7 +233,10 @@ pub fn scratch(
     for index in (0..lanes).filter(|index| written(*index)) {
         let at = message.payload(thread, 1, index);
         let bytes = thread.u32(at).to_le_bytes();
-        let access = environment.memory.write(surface, (scratch.offset + index * 4).into(), &bytes).map_err(fault)?;
+        let access = environment
+            .memory
+            .write(surface, (scratch.offset + index * 4).into(), DWORD as usize, &bytes)
+            .map_err(fault)?;
         environment.note(access, uop, index);
     }
     Ok(())
@@ -271,9 +277,10 @@ pub fn scattered(
                 for (index, byte) in bytes.iter_mut().enumerate() {
                     *byte = thread.file[(at + index) & thread.grf_mask as usize];
                 }
-                lsc::write(slm, surface, address, bytes, environment).map_err(fault)?
+                lsc::write(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?
             } else if let Some(dst) = message.dst {
-                let access = lsc::read(slm, surface, address, bytes, environment).map_err(fault)?;
+                let access =
+                    lsc::read(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?;
                 for (index, byte) in (0..).zip(&buffer[..scattered.register_size as usize]) {
                     thread.file[((dst + inside + index) & thread.grf_mask) as usize] = *byte;
                 }

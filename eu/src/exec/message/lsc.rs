@@ -2,7 +2,7 @@
 //! Load/store cache messages to ugm, slm and tgm (group O of the document on the ISA).
 
 use super::{Environment, Message, MessageFault, Operands, Operation, number};
-use crate::exec::memory::{Access, Atomic, Surface};
+use crate::exec::memory::{Access, Atomic, Surface, elements};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
 use crate::isa::descriptor::{LENGTH, RESPONSE};
@@ -220,7 +220,7 @@ fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -
     let bytes = &mut buffer[..count as usize * 4];
     if lsc.action == Action::Load {
         let Some(dst) = message.dst else { return true };
-        if read(lsc.slm, surface, start, bytes, environment) != Ok(Access::Inside) {
+        if read(lsc.slm, surface, start, 4, bytes, environment) != Ok(Access::Inside) {
             return false;
         }
         for (index, value) in (0..).zip(bytes.as_chunks::<4>().0) {
@@ -235,7 +235,7 @@ fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -
     for (index, value) in (0..).zip(bytes.as_chunks_mut::<4>().0) {
         *value = thread.u32(((src + (first + index) * 4) & thread.grf_mask) as usize).to_le_bytes();
     }
-    write(lsc.slm, surface, start, bytes, environment) == Ok(Access::Inside)
+    write(lsc.slm, surface, start, 4, bytes, environment) == Ok(Access::Inside)
 }
 
 /// The elements of a lane, one behind the other in memory.
@@ -251,7 +251,7 @@ fn vector(
     let size = lsc.memory_size as usize;
     let bytes = &mut buffer[..lsc.vector as usize * size];
     if lsc.action == Action::Load {
-        let access = read(lsc.slm, surface, address, bytes, environment)?;
+        let access = read(lsc.slm, surface, address, lsc.memory_size, bytes, environment)?;
         if let Some(dst) = message.dst {
             for (component, element) in (0..).zip(bytes.chunks_exact(size)) {
                 set(lsc, thread, lsc.element(dst, component, lane, uop.size), element);
@@ -263,7 +263,7 @@ fn vector(
     for (component, element) in (0..).zip(bytes.chunks_exact_mut(size)) {
         get(lsc, thread, lsc.element(src, component, lane, uop.size), element);
     }
-    write(lsc.slm, surface, address, bytes, environment)
+    write(lsc.slm, surface, address, lsc.memory_size, bytes, environment)
 }
 
 /// Some of the four components of a lane. ISA-216.
@@ -282,14 +282,14 @@ fn quad(
     for (slot, component) in (0..).zip(components) {
         let address = address.wrapping_add(u64::from(component * lsc.memory_size));
         let access = if lsc.action == Action::Load {
-            let access = read(lsc.slm, surface, address, element, environment)?;
+            let access = read(lsc.slm, surface, address, lsc.memory_size, element, environment)?;
             if let Some(dst) = message.dst {
                 set(lsc, thread, lsc.element(dst, slot, lane, uop.size), element);
             }
             access
         } else if let Some(src) = message.src1 {
             get(lsc, thread, lsc.element(src, slot, lane, uop.size), element);
-            write(lsc.slm, surface, address, element, environment)?
+            write(lsc.slm, surface, address, lsc.memory_size, element, environment)?
         } else {
             Access::Inside
         };
@@ -308,7 +308,7 @@ fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) 
     let bytes = &mut buffer[..(lsc.vector * lsc.memory_size) as usize];
     let fault = |kind| (kind, Some(0));
     let access = if lsc.action == Action::Load {
-        let access = read(lsc.slm, surface, address, bytes, environment).map_err(fault)?;
+        let access = read(lsc.slm, surface, address, lsc.memory_size, bytes, environment).map_err(fault)?;
         if let Some(dst) = message.dst {
             for (index, byte) in (0..).zip(bytes.iter()) {
                 thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
@@ -319,7 +319,7 @@ fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) 
         for (index, byte) in (0..).zip(bytes.iter_mut()) {
             *byte = thread.file[((src + index) & thread.grf_mask) as usize];
         }
-        write(lsc.slm, surface, address, bytes, environment).map_err(fault)?
+        write(lsc.slm, surface, address, lsc.memory_size, bytes, environment).map_err(fault)?
     } else {
         Access::Inside
     };
@@ -407,48 +407,43 @@ fn get(lsc: &Lsc, thread: &Thread, at: u32, element: &mut [u8]) {
 /// Bits of an address in shared local memory. ISA-222: compilers set higher ones.
 pub const SLM_MASK: u64 = (1 << 17) - 1;
 
-/// Reads from a surface or from shared local memory.
+/// Reads elements of `element` bytes from a surface or from shared local memory (ISA-221, ISA-222).
 pub fn read(
     slm: bool,
     surface: Surface,
     address: u64,
+    element: u32,
     bytes: &mut [u8],
     environment: &mut Environment<'_>,
 ) -> Result<Access, FaultKind> {
+    let element = element as usize;
     if !slm {
-        return environment.memory.read(surface, address, bytes);
+        return environment.memory.read(surface, address, element, bytes);
     }
     let at = (address & SLM_MASK) as usize;
-    if let Some(from) = environment.group.slm.get(at..at + bytes.len()) {
-        bytes.copy_from_slice(from);
-        return Ok(Access::Inside);
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = environment.group.slm.get(at + index).copied().unwrap_or(0);
-    }
-    Ok(Access::Outside)
+    let memory = environment.group.slm.get(at..).unwrap_or_default();
+    let (within, rest) = bytes.split_at_mut(elements(memory.len().min(bytes.len()), element));
+    within.copy_from_slice(&memory[..within.len()]);
+    rest.fill(0);
+    Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
 }
 
-/// Writes to a surface or to shared local memory.
+/// Writes elements of `element` bytes to a surface or to shared local memory (ISA-221, ISA-222).
 pub fn write(
     slm: bool,
     surface: Surface,
     address: u64,
+    element: u32,
     bytes: &[u8],
     environment: &mut Environment<'_>,
 ) -> Result<Access, FaultKind> {
+    let element = element as usize;
     if !slm {
-        return environment.memory.write(surface, address, bytes);
+        return environment.memory.write(surface, address, element, bytes);
     }
     let at = (address & SLM_MASK) as usize;
-    if let Some(into) = environment.group.slm.get_mut(at..at + bytes.len()) {
-        into.copy_from_slice(bytes);
-        return Ok(Access::Inside);
-    }
-    for (index, byte) in bytes.iter().enumerate() {
-        if let Some(into) = environment.group.slm.get_mut(at + index) {
-            *into = *byte;
-        }
-    }
-    Ok(Access::Outside)
+    let memory = environment.group.slm.get_mut(at..).unwrap_or_default();
+    let (within, rest) = bytes.split_at(elements(memory.len().min(bytes.len()), element));
+    memory[..within.len()].copy_from_slice(within);
+    Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
 }

@@ -121,7 +121,7 @@ pub fn read_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3]) -> Re
     let mut buffer = [0u8; 16];
     let bytes = &mut buffer[..image.format.texel_bytes()];
     // A flat access is inside or a fault.
-    let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
+    let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), 1, bytes)?;
     Ok(from_memory(bytes, image.format))
 }
 
@@ -130,7 +130,7 @@ fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], color: [
     let mut buffer = [0u8; 16];
     let bytes = &mut buffer[..image.format.texel_bytes()];
     to_memory(color, image.format, bytes);
-    let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
+    let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), 1, bytes)?;
     Ok(())
 }
 
@@ -173,11 +173,11 @@ pub fn media(
                 *byte = thread.file[message.payload_byte(thread, 1, at)];
             }
             if !columns.is_empty() {
-                let _ = environment.memory.write(Surface::Flat, address, &buffer[columns]).map_err(fault)?;
+                let _ = environment.memory.write(Surface::Flat, address, 1, &buffer[columns]).map_err(fault)?;
             }
         } else if let Some(dst) = message.dst {
             if !columns.is_empty() {
-                let _ = environment.memory.read(Surface::Flat, address, &mut buffer[columns]).map_err(fault)?;
+                let _ = environment.memory.read(Surface::Flat, address, 1, &mut buffer[columns]).map_err(fault)?;
             }
             for (byte, at) in buffer.iter().zip(dst + row * stride..).take(width as usize) {
                 thread.file[(at & thread.grf_mask) as usize] = *byte;
