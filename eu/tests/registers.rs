@@ -5,6 +5,7 @@ mod common;
 
 use arctic_eu::exec::FaultKind;
 use arctic_eu::launch::Outcome;
+use arctic_fidelity::proves;
 use common::{END, dwords, run};
 
 /// Address of element `id` of the buffer in r12 (8 lanes, 64 bits), id in r10; inline data is in r4.
@@ -27,9 +28,9 @@ fn results(body: &str, global: u32, local: u32) -> Vec<u32> {
     dwords(&buffer)
 }
 
-/// ISA-084: the lanes of the branch, shifted by the channel offset.
 #[test]
 fn channel_enables_are_those_of_the_branch() {
+    proves!(ISA_084, "ce has the lanes of the branch, shifted by the channel offset");
     let body = "
         mov (8|M0) r20.0<1>:ud 0x0:ud
         cmp (8|M0) (gt)f0.0 null<1>:ud r10.0<1;1,0>:ud 0x2:ud
@@ -45,9 +46,10 @@ NEXT:
     assert_eq!(results(body, 8, 8), [0, 0, 0, sum, sum, sum, sum, sum]);
 }
 
-/// ISA-085, ISA-061: the last thread of a group of 12 has four lanes. ISA-001: its number differs from that of the first.
+/// ISA-061: the last thread of a group of 12 has four lanes. ISA-001: its number differs from that of the first.
 #[test]
 fn dispatch_mask_has_the_live_lanes_and_threads_have_numbers() {
+    proves!(ISA_085, "sr0.2 has the live lanes, sr0.0 the thread's number in the bits that the item names");
     let masks = results("        mov (8|M0) r20.0<1>:ud sr0.2<0;1,0>:ud\n", 12, 12);
     assert_eq!(masks, [[0xff; 8].as_slice(), &[0xf; 4]].concat());
     let numbers = results("        mov (8|M0) r20.0<1>:ud sr0.0<0;1,0>:ud\n", 16, 16);
@@ -82,9 +84,10 @@ fn null_reads_zero_and_conditions_of_it_are_written() {
     assert_eq!(results(body, 8, 8), [7, 7, 7, 7, 0, 0, 0, 0]);
 }
 
-/// ISA-204: sendc is send. ISA-216: a quad message moves the components of its mask, one register each.
 #[test]
 fn sendc_is_send_and_quads_move_the_components_of_their_mask() {
+    proves!(ISA_204, "sendc is executed as send");
+    proves!(ISA_216, "a quad message moves the components of its mask, one register each");
     let text = format!(
         "{PROLOG}
 (W)     mov (8|M0) r12.0<2>:ud r4.6<0;1,0>:ud
@@ -139,9 +142,10 @@ fn narrow_elements_are_extended_and_addresses_need_no_alignment() {
     }
 }
 
-/// ISA-240, ISA-201, ISA-150: what is not supported ends in a fault that says what it is.
+/// ISA-240, ISA-150: what is not supported ends in a fault that says what it is.
 #[test]
 fn messages_and_functions_of_other_units_are_faults() {
+    proves!(ISA_201, "messages to units that the model does not have are faults");
     let fault = |line: &str| {
         let (report, _) = run(&format!("{line}\n{END}"), 8, "", 8, 8, vec![0; 64]);
         match report.outcome {

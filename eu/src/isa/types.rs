@@ -135,10 +135,13 @@ impl Type {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     #[test]
     fn codes_of_registers_are_those_of_isa_040() {
+        proves!(ISA_136, "no code of a register's type is TF32 or an 8-bit float");
         for code in 0..16 {
             match Type::from_code(code) {
                 None => assert!([8, 12, 14, 15].contains(&code)),

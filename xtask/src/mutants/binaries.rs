@@ -33,6 +33,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("device-model/xehpg/", "arctic-xehpg"),
     ("device-model/", "arctic-device-model"),
     ("afuc/", "arctic-afuc"),
+    ("eu/", "arctic-eu"),
     ("", "arctic-gpu"),
 ];
 

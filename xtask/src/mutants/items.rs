@@ -2,7 +2,7 @@
 //! The Rust items of the production sources, by path: `memory::gam::Gam::ggtt_page`. A path has the modules within the
 //! crate, for a method its type, and the name; it has neither crate nor file, so a row of the mutants survives a move. Only
 //! paths of `arctic-gen6` begin with `gen6`, because families have modules and items of the same names, and those of
-//! `arctic-afuc` with `afuc`, because it is independent of the card.
+//! `arctic-afuc` with `afuc`, those of `arctic-eu` with `eu`, because they are independent of the card.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,11 +49,18 @@ pub struct Items {
 }
 
 /// Directories of sources that may have mutants; the modules of a crate begin below `src/`.
-const FOLDERS: &[&str] =
-    &["device-model/base/src", "device-model/gen6/src", "device-model/xehpg/src", "sriov/src", "src", "afuc/src"];
+const FOLDERS: &[&str] = &[
+    "device-model/base/src",
+    "device-model/gen6/src",
+    "device-model/xehpg/src",
+    "sriov/src",
+    "src",
+    "afuc/src",
+    "eu/src",
+];
 
 /// First names of the paths of packages that share names of modules with others.
-const NAMED: &[(&str, &str)] = &[("device-model/gen6/", "gen6"), ("afuc/", "afuc")];
+const NAMED: &[(&str, &str)] = &[("device-model/gen6/", "gen6"), ("afuc/", "afuc"), ("eu/", "eu")];
 
 impl Items {
     /// Reads the sources of the checkout.

@@ -29,7 +29,8 @@ use tree::{Mutant, Tree};
 use units::Units;
 
 /// A test counts as quick if it takes at most this long without a mutant. All quick tests of an item run with its
-/// mutants; a slower test runs only if no quick test failed.
+/// mutants. A slower test runs only if no test without random inputs failed before, a slower one with random inputs only if
+/// no test failed.
 const QUICK: Duration = Duration::from_secs(2);
 
 /// After this time no further test runs with a mutant that one has detected.
@@ -263,14 +264,18 @@ impl Runs<'_> {
         let (mut fell, started) = (BTreeSet::new(), Instant::now());
         for (name, test) in tests {
             // Tests that do not end with the mutant take long.
-            if (test.duration <= QUICK && started.elapsed() < ENOUGH || fell.is_empty())
-                && !test.passes_with(mutant.switch)
-            {
+            let quick = test.duration <= QUICK && started.elapsed() < ENOUGH;
+            if (quick || adds_proof(name, &fell, &outcome.random)) && !test.passes_with(mutant.switch) {
                 fell.insert(name.clone());
             }
         }
         fell
     }
+}
+
+/// Returns whether a failure of the test would prove more than those of the tests in `fell`.
+fn adds_proof(test: &String, fell: &BTreeSet<String>, random: &BTreeSet<String>) -> bool {
+    if random.contains(test) { fell.is_empty() } else { fell.is_subset(random) }
 }
 
 /// Stores the outcomes. Results of items that no longer have a claim or a mutant are removed.
@@ -316,6 +321,15 @@ mod tests {
             let text = source.text.to_lowercase();
             assert!(!text.contains("mutant"), "{} mentions mutants", source.path);
         }
+    }
+
+    #[test]
+    fn slow_test_runs_if_its_failure_proves_more() {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let random = set(&["r", "s"]);
+        let adds = |test: &str, fell: &[&str]| adds_proof(&test.to_owned(), &set(fell), &random);
+        assert!(adds("a", &[]) && adds("a", &["r"]) && !adds("a", &["b"]) && !adds("a", &["b", "r"]));
+        assert!(adds("s", &[]) && !adds("s", &["r"]) && !adds("s", &["b"]));
     }
 
     /// Packages that depend on `arctic-fidelity` by dependencies of these kinds, with all features.

@@ -87,6 +87,32 @@ fn xe_emit_clear_and_null_pages() {
     assert!(bench.read(MAPPED, MIB).iter().all(|byte| *byte == 0));
 }
 
+#[test]
+fn fill_in_several_steps_continues_within_a_pixel() {
+    proves!(BLT_020, "a linear fill with pixels of 12 bytes, in steps that end within a pixel");
+    const PIXEL: u32 = 12;
+    let colour = [0x0302_0100, 0x0706_0504, 0x0b0a_0908, 0];
+    // Shorter than two blocks; longer, in steps shorter and longer than a block.
+    for (pixels, budget) in [(600, 1000), (2000, 1000), (2000, 5000)] {
+        let mut bench = BlitBench::new();
+        let mut dwords = [0; 16];
+        let pitch = pixels * PIXEL;
+        dwords[..6].copy_from_slice(&[
+            2 << 29 | 0x44 << 22 | 4 << 19 | 14,
+            pitch - 1,
+            0,
+            1 << 16 | pixels,
+            low(LARGE),
+            high(LARGE),
+        ]);
+        dwords[7..11].copy_from_slice(&colour);
+        assert!(bench.run(&dwords, budget) > 1);
+        let filled = bench.read(LARGE, pitch.into());
+        let wrong = filled.iter().zip((0..PIXEL as u8).cycle()).position(|(byte, expected)| *byte != expected);
+        assert_eq!(wrong, None, "{pixels} pixels in steps of {budget} bytes");
+    }
+}
+
 /// i915: the fill of Wa_16018031267 in the per-context batch: 1 by 4 pixels of 8 bits, also in the GGTT.
 #[test]
 fn i915_workaround_fill() {
