@@ -15,14 +15,19 @@ use arctic_eu::text::assemble;
 
 use random::Random;
 use reference::exact::{Format, HALF, SINGLE};
-use reference::math::{Value, value};
+use reference::math::{Function, Real, check, value};
 
 const LONG: bool = cfg!(feature = "long-tests");
 const WAYS: [Way; 3] = [Way::Fast, Way::Plain, Way::General];
 
-/// Name, bits 95:92, and OpenCL's bound for single precision.
-const FUNCTIONS: [(&str, u64); 7] =
-    [("inv", 2), ("log", 3), ("exp", 3), ("sqt", 3), ("rsqt", 2), ("sin", 4), ("cos", 4)];
+/// OpenCL's bound in units of the last place for single precision.
+fn bound(function: Function) -> u64 {
+    match function {
+        Function::Inv | Function::Rsqt => 2,
+        Function::Log | Function::Exp | Function::Sqt => 3,
+        Function::Sin | Function::Cos => 4,
+    }
+}
 
 /// A thread of 16 channels that has executed the code on these dwords of r10.. and r20...
 fn execute(text: &str, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
@@ -55,8 +60,8 @@ fn output(thread: &Thread, register: usize, lane: usize) -> u32 {
 }
 
 /// Compares a function on these numbers; returns the greatest distance in 1/1024 of a unit of the last place.
-fn compare(name: &str, format: Format, bound: u64, numbers: &mut dyn Iterator<Item = u32>) -> u64 {
-    let ty = if format == HALF { "hf" } else { "f" };
+fn compare(function: Function, format: Format, bound: u64, numbers: &mut dyn Iterator<Item = u32>) -> u64 {
+    let (name, ty) = (function.name(), if format == HALF { "hf" } else { "f" });
     let stride = if format == HALF { 2 } else { 1 };
     let text = format!("math.{name} (16|M0) r30.0<{stride}>:{ty} r10.0<{stride};1,0>:{ty}\n");
     let code = Code::translate(&assemble(&text).unwrap(), 0, 128, Host::detect());
@@ -76,25 +81,11 @@ fn compare(name: &str, format: Format, bound: u64, numbers: &mut dyn Iterator<It
             let thread = run(&code, 0x4c0, way, &[input]).unwrap();
             for (lane, &bits) in input[..count].iter().enumerate() {
                 let got = u64::from(output(&thread, 30, lane)) & (format.sign_bit() * 2 - 1);
-                let fail = |wanted: String| -> ! {
+                let checked = check(value(function, format, u64::from(bits)), format, got, bound);
+                let distance = checked.unwrap_or_else(|wanted| {
                     panic!("math.{name}:{ty} of {bits:#x}, {way:?}: expected {wanted}, got {got:#x}")
-                };
-                match value(name, format, u64::from(bits)) {
-                    None if format.decode(got).order(reference::exact::Number::ONE)
-                        != Some(std::cmp::Ordering::Greater) => {}
-                    None => fail("at most 1".into()),
-                    Some(Value::Bits(wanted)) if got != wanted => fail(format!("{wanted:#x}")),
-                    Some(Value::Bits(_)) => {}
-                    Some(Value::Nan) if format.is_quiet_nan(got) => {}
-                    Some(Value::Nan) => fail("a quiet NaN".into()),
-                    Some(Value::About(real)) => {
-                        let distance = real.distance(format, got);
-                        greatest = greatest.max(distance);
-                        if distance > bound * 1024 {
-                            fail(format!("{real:?} within {bound} ulp; distance in 1/1024 ulp {distance}"));
-                        }
-                    }
-                }
+                });
+                greatest = greatest.max(distance);
             }
         }
     }
@@ -104,7 +95,7 @@ fn compare(name: &str, format: Format, bound: u64, numbers: &mut dyn Iterator<It
 #[test]
 fn functions_of_single_precision_are_within_the_bounds_of_opencl() {
     let count = if LONG { 1_000_000 } else { 10_000 };
-    for (name, bound) in FUNCTIONS {
+    for function in Function::ALL {
         let mut random = Random(0x3a74);
         let specials = [
             0,
@@ -144,7 +135,8 @@ fn functions_of_single_precision_are_within_the_bounds_of_opencl() {
                 _ => bits,
             }
         }));
-        let greatest = compare(name, SINGLE, bound, &mut numbers);
+        let greatest = compare(function, SINGLE, bound(function), &mut numbers);
+        let name = function.name();
         println!("math.{name}:f, {count} numbers: greatest distance {:.3} ulp", greatest as f64 / 1024.0);
     }
 }
@@ -153,9 +145,49 @@ fn functions_of_single_precision_are_within_the_bounds_of_opencl() {
 #[test]
 fn functions_of_half_precision_are_within_one_unit() {
     let step = if LONG { 1 } else { 101 };
-    for (name, _) in FUNCTIONS {
-        let greatest = compare(name, HALF, 1, &mut (0..0x1_0000).step_by(step));
+    for function in Function::ALL {
+        let greatest = compare(function, HALF, 1, &mut (0..0x1_0000).step_by(step));
+        let name = function.name();
         println!("math.{name}:hf, each {step}th number: greatest distance {:.3} ulp", greatest as f64 / 1024.0);
+    }
+}
+
+/// The checks of this file: beyond the greatest number only infinity is accepted, unless the greatest number is within the
+/// bound.
+#[test]
+fn saturated_results_are_rejected() {
+    let greatest = 0x7f7f_ffff;
+    let power = |exponent| Real { negative: false, magnitude: 1 << 63, exponent: exponent - 63 };
+    assert!(power(200).distance(SINGLE, greatest) > 4 * 1024);
+    assert_eq!(power(200).distance(SINGLE, SINGLE.infinity()), 0);
+    // 2^128 is as far from the greatest number as that is from the one before it: half a unit of 2^128.
+    assert_eq!(power(128).distance(SINGLE, greatest), 512);
+    assert_eq!(power(128).distance(SINGLE, greatest - 1), 1024);
+    assert_eq!(power(128).distance(SINGLE, SINGLE.infinity()), 0);
+    assert_eq!(power(127).distance(SINGLE, SINGLE.infinity()), 1024 << 23);
+    for (function, format, input, saturated) in [
+        (Function::Exp, SINGLE, 0x4348_0000, greatest),
+        (Function::Inv, SINGLE, 1, greatest),
+        (Function::Exp, HALF, 0x4d00, 0x7bff),
+        (Function::Inv, HALF, 1, 0x7bff),
+    ] {
+        let value = value(function, format, input);
+        assert!(check(value, format, saturated, bound(function)).is_err(), "{function:?}");
+        assert_eq!(check(value, format, format.infinity(), bound(function)), Ok(0), "{function:?}");
+    }
+}
+
+/// The checks of this file: sine and cosine of large numbers are numbers from -1 to 1.
+#[test]
+fn results_beyond_one_are_rejected_for_sine_and_cosine_of_large_numbers() {
+    for function in [Function::Sin, Function::Cos] {
+        let value = value(function, SINGLE, 0x4b49_0fdb);
+        for accepted in [0, 0x8000_0000, 0x3f80_0000, 0xbf80_0000, 0xbf00_0000] {
+            assert_eq!(check(value, SINGLE, accepted, 4), Ok(0), "{accepted:#x}");
+        }
+        for rejected in [0x3f80_0001, 0xbf80_0001, 0xc0a0_0000, 0x7f80_0000, 0xff80_0000, 0x7fc0_0000, 0xffc0_0000] {
+            assert!(check(value, SINGLE, rejected, 4).is_err(), "{rejected:#x}");
+        }
     }
 }
 

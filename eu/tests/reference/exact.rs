@@ -98,8 +98,7 @@ impl Format {
             return self.signed(negative, 0);
         }
         // The distance of the format's numbers around this one is 2^quantum.
-        let highest = exponent + 127 - magnitude.leading_zeros() as i32;
-        let quantum = highest.max(1 - self.bias()) - self.fraction as i32;
+        let quantum = highest(magnitude, exponent).max(1 - self.bias()) - self.fraction as i32;
         let significand = round_shift(negative, magnitude, quantum - exponent, round);
         // Adding the significand with its hidden bit carries into the exponent where rounding does.
         let exponent_field = (quantum + self.fraction as i32 + self.bias() - 1) as u128;
@@ -116,9 +115,15 @@ impl Format {
         self.signed(negative, bits as u64)
     }
 
-    fn signed(self, negative: bool, bits: u64) -> u64 {
+    /// The bits with the sign bit if the number is negative.
+    pub fn signed(self, negative: bool, bits: u64) -> u64 {
         if negative { bits | self.sign_bit() } else { bits }
     }
+}
+
+/// The exponent of the highest bit of magnitude * 2^exponent, which is not 0.
+pub fn highest(magnitude: u128, exponent: i32) -> i32 {
+    exponent + 127 - magnitude.leading_zeros() as i32
 }
 
 /// magnitude / 2^shift as an integer, rounded. A negative shift multiplies.
@@ -219,8 +224,7 @@ impl Number {
         if right.1 == 0 {
             return self;
         }
-        let top = |term: (bool, u128, i32)| term.2 + 128 - term.1.leading_zeros() as i32;
-        if top(left) < top(right) {
+        if highest(left.1, left.2) < highest(right.1, right.2) {
             std::mem::swap(&mut left, &mut right);
         }
         let shift = left.1.leading_zeros() - 7;
@@ -304,7 +308,7 @@ impl Number {
             Finite { magnitude: 0, .. } => 0,
             Finite { negative, magnitude, exponent } => {
                 // Of more than 100 bits: beyond all limits.
-                if exponent as u32 + 128 - magnitude.leading_zeros() > 100 {
+                if highest(magnitude, exponent) >= 100 {
                     return if negative { least } else { most };
                 }
                 let value = (magnitude << exponent) as i128;
