@@ -264,7 +264,7 @@ impl<'i> SectionAnalysis<'i> {
         let mut followed = vec![false; self.code_len];
         let calls = (0..self.code_len).filter(|index| self.call_targets[*index]);
         let mut open: Vec<usize> = self.handlers.iter().map(|handler| handler.offset).chain(calls).collect();
-        open.extend((0..self.code_len).filter_map(|index| self.preemption_handler(index)));
+        open.extend(self.preemption_handlers());
         open.push(0);
         while let Some(mut index) = open.pop() {
             let mut is_last_slot = false;
@@ -283,21 +283,38 @@ impl<'i> SectionAnalysis<'i> {
         self.reached = reached;
     }
 
-    /// The preemption handler, if the instruction at `index` stores its offset in the SQE register PREEMPT_INSTR, and the
-    /// last write of the stored register before it is a move of an immediate: `mov $02, #handler`, then
-    /// `swrite $02, [$00 + %PREEMPT_INSTR]`.
-    fn preemption_handler(&self, index: usize) -> Option<usize> {
-        let at = |index: usize| decode(self.words[index], self.generation);
-        let store = at(index).filter(|store| {
-            store.op == Op::Swrite
-                && store.src1 == register::ZERO
-                && (register::HEADER..register::REM).contains(&store.src2)
-                && register_name(Space::Sqe, self.set, store.imm).is_some_and(|name| name == "PREEMPT_INSTR")
-        })?;
-        let mut before = (0..index).rev().map_while(at).take_while(|instruction| !instruction.is_terminator());
-        let write = before.find(|instruction| instruction.dst == store.src2)?;
-        let handler = (write.op == Op::MovImm).then(|| u64::from(write.imm) << write.src1)?;
-        usize::try_from(handler).ok().filter(|handler| *handler < self.code_len)
+    /// The preemption handlers: offsets that are stored in the SQE register PREEMPT_INSTR, if the last write of the stored
+    /// register before it, in code without a terminator or data between the two, is a move of an immediate:
+    /// `mov $02, #handler`, then `swrite $02, [$00 + %PREEMPT_INSTR]`.
+    fn preemption_handlers(&self) -> Vec<usize> {
+        let mut handlers = Vec::new();
+        // The immediate that each register has, if it is known. Instructions without destination have $00 here.
+        let mut immediates = [None; 32];
+        for word in &self.words[..self.code_len] {
+            let Some(instruction) = decode(*word, self.generation) else {
+                immediates = [None; 32];
+                continue;
+            };
+            if self.stores_preemption_handler(&instruction) {
+                let handler = immediates[usize::from(instruction.src2)].and_then(|value| usize::try_from(value).ok());
+                handlers.extend(handler.filter(|handler| *handler < self.code_len));
+            }
+            if instruction.is_terminator() {
+                immediates = [None; 32];
+            } else {
+                let value = (instruction.op == Op::MovImm).then(|| u64::from(instruction.imm) << instruction.src1);
+                immediates[usize::from(instruction.dst)] = value;
+            }
+        }
+        handlers
+    }
+
+    /// True if the instruction stores a general register in PREEMPT_INSTR.
+    fn stores_preemption_handler(&self, instruction: &Instruction) -> bool {
+        instruction.op == Op::Swrite
+            && instruction.src1 == register::ZERO
+            && (register::HEADER..register::REM).contains(&instruction.src2)
+            && register_name(Space::Sqe, self.set, instruction.imm).is_some_and(|name| name == "PREEMPT_INSTR")
     }
 
     /// The labels of a word, in the order in which they are printed.

@@ -28,14 +28,37 @@ fn code_behind_a_delay_slot_that_is_no_target_is_not_reached() {
     assert_eq!(unreached("jump #end\njump #end\nnop\nend: waitin\nmov $01, $data\n"), [4]);
 }
 
+/// `write`, then a store of `$02` in PREEMPT_INSTR, and a handler that only this store can lead to.
+fn preemption_handler(write: &str) -> String {
+    format!("{write}swrite $02, [$00 + %PREEMPT_INSTR]\nwaitin\nmov $01, $data\nhandler: iret\nnop\n")
+}
+
 #[test]
-fn preemption_handler_is_reached() {
-    let source = |write: &str| {
-        format!(
-            "mov $02, #handler\n{write}nop\nswrite $02, [$00 + %PREEMPT_INSTR]\nwaitin\nmov $01, $data\n\
-             handler: iret\nnop\n"
-        )
-    };
-    assert!(unreached(&source("")).is_empty());
-    assert_eq!(unreached(&source("mov $02, $03\n")), [8, 9]);
+fn preemption_handler_stored_from_an_immediate_is_reached() {
+    assert!(unreached(&preemption_handler("mov $02, #handler\nnop\n")).is_empty());
+    assert!(unreached(&preemption_handler("mov $02, $03\nmov $02, #handler\n")).is_empty());
+}
+
+#[test]
+fn preemption_handler_stored_from_an_overwritten_register_is_not_reached() {
+    assert_eq!(unreached(&preemption_handler("mov $02, #handler\nmov $02, $03\n")), [7, 8]);
+}
+
+#[test]
+fn preemption_handler_moved_before_a_terminator_or_data_is_not_reached() {
+    let source = preemption_handler("jump #start\nmov $02, #handler\njump #start\nstart: nop\n");
+    assert_eq!(unreached(&source), [4, 9, 10]);
+    let source = preemption_handler("jump #start\nmov $02, #handler\n[00000000]\nstart: nop\n");
+    assert_eq!(unreached(&source), [4, 9, 10]);
+}
+
+/// A search backward from each store takes 2^39 steps here, which does not end within the limit of a test.
+#[test]
+fn preemption_handlers_of_a_large_image_are_found_in_linear_time() {
+    let store = assemble("[016ee001]\nswrite $02, [$00 + %PREEMPT_INSTR]\n", &Options::default()).unwrap().image;
+    let mut image = Image { words: vec![store.words[1]; 1 << 20], ..store };
+    image.words[0] = store.words[0];
+    let lines = Listing::of(&image).remove(0).lines;
+    assert_eq!(lines.len(), 1 << 20);
+    assert!(lines.iter().all(|line| line.reached));
 }
