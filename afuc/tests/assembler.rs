@@ -47,6 +47,15 @@ fn errors_of_one_run_are_at_most_twenty() {
     assert_eq!(assemble(&source, &Options::default()).unwrap_err().0.len(), 20);
 }
 
+/// The search of a similar name for each of them would take more than an hour.
+#[test]
+fn unknown_labels_beyond_the_twentieth_are_not_searched() {
+    let lines = (0..100_000).map(|n| format!("label{n}: jump #lobel{n}\nnop\n"));
+    let errors = assemble(&format!("[016ee001]\n{}", lines.collect::<String>()), &Options::default()).unwrap_err();
+    assert_eq!(errors.0.len(), 20);
+    assert_eq!(errors.0[19].help.as_deref(), Some("write `#label19`"));
+}
+
 #[test]
 fn instruction_before_the_generation_is_an_error() {
     assert_eq!(title("nop\n[016ee001]\n"), "the generation is not known here");

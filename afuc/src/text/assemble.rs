@@ -271,6 +271,10 @@ impl<'s> Assembler<'s> {
         self.fill_tables();
         let start = self.section_start();
         for fixup in std::mem::take(&mut self.fixups) {
+            // Each error searches the labels for a similar name, which makes the time quadratic in the source.
+            if self.is_full() {
+                break;
+            }
             if let Err(error) = self.resolve(&fixup, start) {
                 self.report(error);
             }
