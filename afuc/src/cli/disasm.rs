@@ -23,7 +23,8 @@ pub struct DisasmArgs {
     /// Generation: 5, 6 or 7. Needed if the file's id is unknown.
     #[arg(long = "gen", value_parser = generation)]
     generation: Option<Generation>,
-    /// Print what Mesa's disassembler prints.
+    /// Print what Mesa's disassembler prints; of the GPU registers, only those of the command processor of a6xx and a7xx have
+    /// names in comments.
     #[arg(long)]
     peer_syntax: bool,
     /// Do not search sections and packet tables.

@@ -21,6 +21,8 @@ pub enum Width {
     Double,
     /// An array; an element is `NAME[0xN].REG`.
     Array(u16),
+    /// An array without a name for the register of an element, which is `NAME[0xN]+0`.
+    Unnamed(u16),
 }
 
 /// A named register.
@@ -92,20 +94,23 @@ pub const fn names(space: Space, set: ControlSet) -> &'static [Name] {
         (Space::Pipe, ControlSet::A5) | (Space::Gpu, ControlSet::A5) => &[],
         (Space::Pipe, ControlSet::A6) => registers::PIPE_A6XX,
         (Space::Pipe, _) => registers::PIPE_A7XX,
-        (Space::Gpu, _) => gpu::GPU,
+        (Space::Gpu, ControlSet::A6) => gpu::GPU_A6XX,
+        (Space::Gpu, _) => gpu::GPU_A7XX,
     }
 }
 
-/// Returns the name of a register: `NAME`, `NAME+0x1`, `NAME[0xN].REG`.
+/// Returns the name of a register: `NAME`, `NAME+0x1`, `NAME[0xN].REG`, `NAME[0xN]+0`.
 pub fn register_name(space: Space, set: ControlSet, number: u32) -> Option<Cow<'static, str>> {
     let table = names(space, set);
     let after = table.partition_point(|name| u32::from(name.number) <= number);
     let name = table.get(after.checked_sub(1)?)?;
     let index = number - u32::from(name.number);
+    let element = |length, register| {
+        (index < u32::from(length)).then(|| format!("{}[{}]{register}", name.name, hex_index(index)).into())
+    };
     match name.width {
-        Width::Array(length) => {
-            (index < u32::from(length)).then(|| format!("{}[{}].REG", name.name, hex_index(index)).into())
-        }
+        Width::Array(length) => element(length, ".REG"),
+        Width::Unnamed(length) => element(length, "+0"),
         Width::Double if index == 1 => Some(format!("{}+0x1", name.name).into()),
         _ => (index == 0).then_some(name.name.into()),
     }
@@ -181,7 +186,7 @@ mod tests {
             for space in [Space::Control, Space::Sqe, Space::Pipe, Space::Gpu] {
                 let table = names(space, set);
                 assert!(table.is_sorted_by_key(|name| name.number), "{space:?} {set:?}");
-                for name in table.iter().filter(|name| !matches!(name.width, Width::Array(_))) {
+                for name in table.iter().filter(|name| matches!(name.width, Width::Word | Width::Double)) {
                     assert_eq!(register_name(space, set, u32::from(name.number)).as_deref(), Some(name.name));
                     assert_eq!(register_number(space, set, name.name), Some(u32::from(name.number)));
                 }
@@ -192,6 +197,25 @@ mod tests {
         assert_eq!(name(0x88a).as_deref(), Some("CP_SCRATCH[0x7].REG"));
         assert_eq!(name(0x831).as_deref(), Some("CP_SQE_INSTR_BASE+0x1"));
         assert_eq!(name(0x88b), None);
+        assert_eq!(name(0x8d1).as_deref(), Some("CP_PERFCTR_CP_SEL[0x1]+0"));
+        assert_eq!((name(0x86f).as_deref(), name(0x870)), (Some("CP_PROTECT[0x1f].REG"), None));
+        assert_eq!(name(0xd600).as_deref(), Some("CP_EVENT_START"));
+    }
+
+    #[test]
+    fn gpu_registers_of_a7xx_have_no_names_on_a6xx() {
+        for (number, expected) in [
+            (0x8ab, "CP_CONTEXT_SWITCH_LEVEL_STATUS"),
+            (0x8e6, "CP_BV_PERFCTR_CP_SEL[0x6]+0"),
+            (0xa99, "CP_BV_RB_RPTR_ADDR+0x1"),
+            (0xbbd, "CP_AQE_STAT_DATA_1"),
+        ] {
+            assert_eq!(register_name(Space::Gpu, ControlSet::A6, number), None);
+            for set in [ControlSet::A7, ControlSet::A7Gen3] {
+                assert_eq!(register_name(Space::Gpu, set, number).as_deref(), Some(expected));
+            }
+        }
+        assert_eq!(register_name(Space::Gpu, ControlSet::A7, 0xb83).as_deref(), Some("CP_LPAC_SQE_INSTR_BASE+0x1"));
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub enum Syntax {
     /// Lossless: a word without a text of its own is a literal with a comment, and the text assembles to the same image
     /// (AFC-061).
     Native,
-    /// What Mesa's disassembler prints. Some images cannot be assembled from it (AFC-048).
+    /// What Mesa's disassembler prints, but without its comments on GPU registers other than those of the command processor
+    /// of a6xx and a7xx (AF-113). Some images cannot be assembled from it (AFC-048).
     Mesa,
 }
 
