@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use crate::container::Image;
 use crate::isa::Generation;
 use crate::machine::{Fault, FaultKind, INSTR_BASE, Machine, Stop};
+use crate::names::gpu_register;
 use crate::pm4::{Difference, Histogram, Interpreter, Limit, Sums, Unsupported, compare, operation, walk};
 use crate::trace::Record;
 
@@ -24,8 +25,8 @@ const LPAC_RING_WORDS: usize = 4096;
 const OWN_BYTES: u64 = 0x1_8000;
 /// Instructions that a bootstrap may take (AFC-058).
 const BOOT_BUDGET: u64 = 10_000_000;
-/// CP_CONTEXT_SWITCH_PRIV_NON_SECURE_RESTORE_ADDR
-const RESTORE_ADDRESS: usize = 0x8a3;
+/// The address of the preemption record.
+const RESTORE_ADDRESS: usize = gpu_register("CP_CONTEXT_SWITCH_PRIV_NON_SECURE_RESTORE_ADDR");
 /// VSC_STATE: one bit for each bin that has something visible. The visibility unit writes it, which the model does not
 /// have.
 pub const VISIBILITY: RangeInclusive<u32> = 0xc38..=0xc57;

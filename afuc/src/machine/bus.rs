@@ -4,7 +4,7 @@
 mod control;
 
 use crate::isa::Generation;
-use crate::names::{ControlSet, Space, register_number};
+use crate::names::{ControlSet, Space, gpu_register, register_number};
 
 use super::Processor;
 use super::fault::FaultKind;
@@ -50,22 +50,24 @@ pub enum Effect {
 
 /// The queue of the draw-state groups.
 const SDS: u8 = 4;
-/// CP_PROTECT_CNTL, and the first entry (AFC-025).
-const PROTECT_CNTL: usize = 0x84f;
-const PROTECT: usize = 0x850;
+/// Switches the check of protected registers on, and the first entry (AFC-025).
+const PROTECT_CNTL: usize = gpu_register("CP_PROTECT_CNTL");
+const PROTECT: usize = gpu_register("CP_PROTECT");
+/// a730 has 48 entries; Mesa names the 32 that a630 has (Linux, drivers/gpu/drm/msm/adreno/a6xx_catalog.c). The driver leaves
+/// those 0 that do not exist, and they protect nothing.
 const PROTECT_ENTRIES: usize = 48;
-const PROTECT_STATUS: usize = 0x824;
-/// CP_RB_BASE, CP_RB_CNTL and CP_RB_WPTR (AFC-027).
-const RB_BASE: usize = 0x800;
-const RB_CNTL: usize = 0x802;
-const RB_WPTR: usize = 0x807;
-/// CP_CONTEXT_SWITCH_CNTL; bit 0 asks for preemption (AFC-042).
-const CONTEXT_SWITCH_CNTL: usize = 0x8a0;
-/// CP_LPAC_SQE_CNTL, of which bit 0 starts LPAC on a6xx, and CP_LPAC_SQE_INSTR_BASE (AF-121, AF-125).
-const LPAC_SQE_CNTL: usize = 0xb81;
-const LPAC_SQE_INSTR_BASE: usize = 0xb82;
-/// CP_INTERRUPT_STATUS
-pub const INTERRUPT_STATUS: usize = 0x823;
+const PROTECT_STATUS: usize = gpu_register("CP_PROTECT_STATUS");
+/// The ring buffer (AFC-027).
+const RB_BASE: usize = gpu_register("CP_RB_BASE");
+const RB_CNTL: usize = gpu_register("CP_RB_CNTL");
+const RB_WPTR: usize = gpu_register("CP_RB_WPTR");
+/// Bit 0 asks for preemption (AFC-042).
+const CONTEXT_SWITCH_CNTL: usize = gpu_register("CP_CONTEXT_SWITCH_CNTL");
+/// Bit 0 starts LPAC on a6xx, from the address in the other one (AF-121, AF-125).
+const LPAC_SQE_CNTL: usize = gpu_register("CP_LPAC_SQE_CNTL");
+const LPAC_SQE_INSTR_BASE: usize = gpu_register("CP_LPAC_SQE_INSTR_BASE");
+/// CP_INTERRUPT_STATUS (AFC-026)
+pub const INTERRUPT_STATUS: usize = gpu_register("CP_INTERRUPT_STATUS");
 
 /// Where `$data` writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,10 +18,11 @@ pub use processors::Processor;
 
 use crate::container::Image;
 use crate::isa::{Instruction, Op, register};
+use crate::names::gpu_register;
 
 /// Address of the image, CP_SQE_INSTR_BASE (AFC-010).
 pub const INSTR_BASE: u64 = 0x1_0000_0000;
-const CP_SQE_INSTR_BASE: usize = 0x830;
+const CP_SQE_INSTR_BASE: usize = gpu_register("CP_SQE_INSTR_BASE");
 /// SQE registers (AFC-017).
 const PREEMPT_INSTR: usize = 4;
 const SP: usize = 5;

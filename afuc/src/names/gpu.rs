@@ -173,3 +173,20 @@ const A7XX_ONLY: &[Name] = &[
 
 /// GPU registers of a7xx, in order of their numbers.
 pub const GPU_A7XX: &[Name] = &merge::<{ GPU_A6XX.len() + A7XX_ONLY.len() }>(GPU_A6XX, A7XX_ONLY);
+
+/// The number of a GPU register, for constants: a name that the table does not have is an error of the compiler.
+pub const fn gpu_register(name: &str) -> usize {
+    let name = name.as_bytes();
+    let mut row = 0;
+    loop {
+        let other = GPU_A6XX[row].name.as_bytes();
+        let mut equal = 0;
+        while equal < name.len() && equal < other.len() && name[equal] == other[equal] {
+            equal += 1;
+        }
+        if equal == name.len() && equal == other.len() {
+            return GPU_A6XX[row].number as usize;
+        }
+        row += 1;
+    }
+}

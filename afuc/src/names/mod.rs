@@ -10,6 +10,7 @@ use std::borrow::Cow;
 
 use crate::isa::Generation;
 
+pub(crate) use gpu::gpu_register;
 pub use packets::{PACKETS, Packet};
 
 /// How many registers a name covers.
