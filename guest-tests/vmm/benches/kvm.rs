@@ -30,8 +30,8 @@ fn main() {
     for (name, baseline) in [
         ("register read", "exit"),
         ("register write", "exit"),
-        ("hot register write", "ioeventfd that nobody hears"),
-        ("notification of the GuC", "ioeventfd that a thread hears"),
+        ("hot register write", "ioeventfd without a waiting thread"),
+        ("notification of the GuC", "ioeventfd with a waiting thread"),
     ] {
         let (ours, theirs) = (position(name), position(baseline));
         println!(

@@ -34,8 +34,8 @@ static void batch(struct gpu *gpu)
         pause();
 }
 
-/* Addresses of ioeventfds that the VMM registered for comparison, without and with a listener; 0 if none. */
-static uint64_t event, heard;
+/* Addresses of ioeventfds that the VMM registered for comparison, without and with a waiting thread; 0 if none. */
+static uint64_t event, waited;
 static uint64_t entry, entry_value;
 
 static void once(enum report what, struct gpu *gpu, uint64_t round)
@@ -56,8 +56,8 @@ static void once(enum report what, struct gpu *gpu, uint64_t round)
     case REPORT_HOT_WRITE:
         write32(gpu->registers + REG_VF_CAP, 0);
         break;
-    case REPORT_HEARD_EVENT:
-        write32(heard, 0);
+    case REPORT_WAITED_EVENT:
+        write32(waited, 0);
         break;
     case REPORT_NOTIFICATION:
         write32(gpu->registers + REG_GUC_HOST_INTERRUPT, 0);
@@ -102,12 +102,12 @@ static void keep(enum report what, uint64_t ticks, uint64_t rounds)
 
 static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
 {
-    if ((what == REPORT_BARE_EVENT && !event) || (what == REPORT_HEARD_EVENT && !heard))
+    if ((what == REPORT_BARE_EVENT && !event) || (what == REPORT_WAITED_EVENT && !waited))
         return;
     settle(gpu);
-    /* The first write of a burst wakes the listening thread, which takes time. Use long bursts, as a busy driver
+    /* The first write of a burst wakes the waiting thread, which takes time. Use long bursts, as a busy driver
      * does. */
-    if (what == REPORT_HEARD_EVENT || what == REPORT_NOTIFICATION)
+    if (what == REPORT_WAITED_EVENT || what == REPORT_NOTIFICATION)
         rounds *= 10;
     if (what < REPORT_MAILBOX) {
         uint64_t start = tsc();
@@ -132,12 +132,12 @@ void bench(void)
 {
     static const char *const names[REPORTS] = {
         "an exit", "a register read", "a register write", "an ioeventfd", "a hot register write",
-        "an ioeventfd with a listener", "a doorbell", "a write to local memory", "a GGTT entry", "a mailbox request",
-        "a CT request", "an interrupt", "a submission",
+        "an ioeventfd with a waiting thread", "a doorbell", "a write to local memory", "a GGTT entry",
+        "a mailbox request", "a CT request", "an interrupt", "a submission",
     };
     uint64_t rounds = boot_number("rounds", 20), repeats = boot_number("repeats", 20);
     event = boot_number("event", 0);
-    heard = boot_number("heard", 0);
+    waited = boot_number("waited", 0);
     enumerate();
     place();
     pf_up();

@@ -7,9 +7,9 @@ enum report {
     REPORT_BARE_EXIT = 0,       /* a 4-byte read of unassigned memory: the minimum cost of a trapped access */
     REPORT_REGISTER_READ = 1,   /* read of GU_CNTL: trapped */
     REPORT_REGISTER_WRITE = 2,  /* write to a register that only stores its value: trapped */
-    REPORT_BARE_EVENT = 3,      /* a 4-byte write to an ioeventfd without a listener, at event= (command line) */
-    REPORT_HOT_WRITE = 4,       /* a write to VF_CAP, which drivers use as a barrier: also without a listener */
-    REPORT_HEARD_EVENT = 5,     /* a 4-byte write to an ioeventfd on which a thread waits, at heard= */
+    REPORT_BARE_EVENT = 3,      /* a 4-byte write to an ioeventfd without a waiting thread, at event= (command line) */
+    REPORT_HOT_WRITE = 4,       /* a write to VF_CAP, which drivers use as a barrier: also without a waiting thread */
+    REPORT_WAITED_EVENT = 5,    /* a 4-byte write to an ioeventfd on which a thread waits, at waited= */
     REPORT_NOTIFICATION = 6,    /* a write to GUC_HOST_INTERRUPT without a request: a thread waits on it too */
     REPORT_LOCAL_WRITE = 7,     /* 8-byte write to local memory: mapped */
     REPORT_GGTT_WRITE = 8,      /* write to a GGTT entry: mapped */

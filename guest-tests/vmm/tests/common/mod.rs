@@ -100,9 +100,9 @@ pub const REPORTS: [(&str, u64); 13] = [
     ("exit", 0),
     ("register read", 1),
     ("register write", 2),
-    ("ioeventfd that nobody hears", 3),
+    ("ioeventfd without a waiting thread", 3),
     ("hot register write", 4),
-    ("ioeventfd that a thread hears", 5),
+    ("ioeventfd with a waiting thread", 5),
     ("notification of the GuC", 6),
     ("write to local memory", 7),
     ("global entry", 8),
@@ -117,7 +117,7 @@ pub const REPORTS: [(&str, u64); 13] = [
 pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
     // Unassigned addresses: no function has a 32-bit BAR.
     let [quiet_at, waited_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
-    let words = format!("bench event={quiet_at:#x} heard={waited_at:#x} repeats={repeats}");
+    let words = format!("bench event={quiet_at:#x} waited={waited_at:#x} repeats={repeats}");
     let (machine, transcript) = machine(name, &words, 1, card());
     let quiet = EventFd::new(0).expect("an event");
     let waited = EventFd::new(0).expect("an event");
