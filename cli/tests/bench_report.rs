@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Parsing of the card's log, of kernel counters and of the device model's bench output by `cargo bench`.
+//! Parsing of the card's log, of kernel counters and of the output of other benches by `cargo bench`.
 
 // The report is a program without a test harness, so its modules are tested by this separate target.
+#[path = "../benches/report/bench_output.rs"]
+mod bench_output;
 #[path = "../benches/report/memory.rs"]
 mod memory;
-#[path = "../benches/report/model.rs"]
-mod model;
 #[path = "../benches/report/trace.rs"]
 mod trace;
 
@@ -69,11 +69,26 @@ fn resident_memory_is_read_in_mib() {
 }
 
 #[test]
-fn the_device_models_benches_are_read() {
+fn values_of_benches_are_read() {
+    let value = |text, name| {
+        let (value, detail) = bench_output::value(text, name);
+        assert_eq!(detail, "");
+        value
+    };
     let blit = "speed\nlinear copy / non-temporal memcpy   0.97   (7.1 GiB/s against 7.3 GiB/s)\n";
-    assert_eq!(model::number(blit, "linear copy / non-temporal memcpy"), Some(0.97));
+    assert_eq!(value(blit, "linear copy / non-temporal memcpy"), Some(0.97));
     let streamer = "instructions for one MI_STORE_DATA_IMM: 101 (target: under 150)\n";
-    assert_eq!(model::number(streamer, "instructions for one MI_STORE_DATA_IMM"), Some(101.0));
-    let absent = "instructions for one MI_STORE_DATA_IMM: valgrind is not there to count them\n";
-    assert_eq!(model::number(absent, "instructions for one MI_STORE_DATA_IMM"), None);
+    assert_eq!(value(streamer, "instructions for one MI_STORE_DATA_IMM"), Some(101.0));
+    let kvm = "ticks of exit: 2000\nregister read / exit: 1.010\n";
+    assert_eq!(value(kvm, "register read / exit"), Some(1.01));
+}
+
+#[test]
+fn a_value_that_is_absent_has_a_reason() {
+    let skipped = "commands per second: 7.0 million\nskipped: valgrind cannot be started\n";
+    assert_eq!(bench_output::value(skipped, "instructions"), (None, "valgrind cannot be started".into()));
+    let renamed = "instructions of one store: 101\n";
+    let (value, reason) = bench_output::value(renamed, "instructions for one store");
+    assert_eq!(value, None);
+    assert!(reason.contains("no number") && reason.contains("instructions for one store"), "{reason}");
 }

@@ -56,15 +56,24 @@ pub fn compare(
     }
 }
 
-/// Number of host instructions of a run of this program with `arguments`; `None` if valgrind is not available.
-pub fn instructions(arguments: &[String]) -> Option<u64> {
-    let out = Command::new("valgrind")
+/// Number of host instructions of a run of this program with `arguments`, counted by valgrind.
+///
+/// # Errors
+///
+/// The reason why they cannot be counted: valgrind cannot be started, or it failed.
+pub fn instructions(arguments: &[String]) -> Result<u64, String> {
+    let program = std::env::current_exe().map_err(|error| format!("the path of this program is unknown: {error}"))?;
+    let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().ok()?)
+        .arg(program)
         .args(arguments)
         .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    let line = text.lines().find(|line| line.contains("Collected : "))?;
-    line.rsplit(' ').next()?.parse().ok()
+        .map_err(|error| format!("valgrind cannot be started to count instructions: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let count = text.lines().find(|line| line.contains("Collected : ")).and_then(|line| line.rsplit(' ').next());
+    let count = count.filter(|_| output.status.success()).and_then(|count| count.parse().ok());
+    count.ok_or_else(|| {
+        let last = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
+        format!("valgrind counted no instructions ({}): {last}", output.status)
+    })
 }

@@ -4,12 +4,11 @@
 //!
 //! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` runs only the measurements with one of
 //! these words in their names.
-#![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 mod accesses;
+mod bench_output;
 mod guests;
 mod memory;
-mod model;
 mod trace;
 
 use std::collections::BTreeMap;
@@ -21,13 +20,14 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::accesses::Durations;
+use crate::bench_output::{Finding, value};
 use crate::memory::MemoryUse;
 use crate::trace::Access;
 
 /// Measure the card: trapped accesses, copy engine, command streamer, memory.
 ///
-/// Boots two guests, with the components in the cache of `arctic boot`. The exit status is 0 if every target was met, 1
-/// if one was not or a measurement failed.
+/// Boots two guests, with the components in the cache of `arctic boot`. The exit status is 0 if every target was met; 1 if
+/// one was missed or could not be measured, for instance without KVM or valgrind; 130 after a signal.
 #[derive(Parser)]
 struct Arguments {
     /// Run only measurements with one of these words in their names
@@ -76,7 +76,7 @@ struct Row {
     name: &'static str,
     unit: &'static str,
     target: Target,
-    /// Absent if the measurement failed; `detail` has the reason.
+    /// Absent if it could not be measured; `detail` has the reason.
     measured: Option<f64>,
     met: Option<bool>,
     detail: String,
@@ -88,9 +88,6 @@ struct Measurement {
     rows: &'static [(&'static str, &'static str, Target)],
     run: fn() -> Result<Vec<Finding>>,
 }
-
-/// A value with details, or `None` with the reason.
-type Finding = (Option<f64>, String);
 
 const MEASUREMENTS: [Measurement; 7] = [
     Measurement {
@@ -184,29 +181,27 @@ fn kvm() -> Result<Vec<Finding>> {
         "notification of the GuC / ioeventfd with a waiting thread",
         "hot register write / ioeventfd without a waiting thread",
     ];
-    let ticks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ticks of ")).collect();
-    let skipped = text.lines().find_map(|line| line.strip_prefix("skipped: "));
-    let found = names.iter().enumerate().map(|(n, name)| match (model::number(&text, name), skipped) {
-        (Some(ratio), _) if n == 0 => (Some(ratio), format!("ticks, the shortest of many: {}", ticks.join(", "))),
-        (Some(ratio), _) => (Some(ratio), String::new()),
-        (None, Some(why)) => (None, why.to_owned()),
-        (None, None) => (None, "the value is missing in the output of the bench".into()),
-    });
-    Ok(found.collect())
+    let mut found = names.map(|name| value(&text, name));
+    if let (Some(_), detail) = &mut found[0] {
+        let ticks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ticks of ")).collect();
+        *detail = format!("ticks, the shortest of many: {}", ticks.join(", "));
+    }
+    Ok(found.into())
 }
 
 fn copy_engine() -> Result<Vec<Finding>> {
     let text = device_model("blit")?;
-    let ratio =
-        |name| Ok((Some(model::number(&text, name).with_context(|| format!("no value: {name}"))?), String::new()));
-    ["linear copy / non-temporal memcpy", "linear fill / non-temporal memset"].into_iter().map(ratio).collect()
+    let names = ["linear copy / non-temporal memcpy", "linear fill / non-temporal memset"];
+    Ok(names.map(|name| value(&text, name)).into())
 }
 
 fn streamer() -> Result<Vec<Finding>> {
     let text = device_model("streamer")?;
-    let count = model::number(&text, "instructions for one MI_STORE_DATA_IMM");
-    let absent = || "valgrind is not installed, so instructions cannot be counted".into();
-    Ok(vec![(count, count.map_or_else(absent, |_| "callgrind, difference of two runs".into()))])
+    let mut found = value(&text, "instructions for one MI_STORE_DATA_IMM");
+    if let (Some(_), detail) = &mut found {
+        *detail = "callgrind, difference of two runs".into();
+    }
+    Ok(vec![found])
 }
 
 fn transports() -> Result<Vec<Finding>> {
