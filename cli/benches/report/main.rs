@@ -12,10 +12,13 @@ mod memory;
 mod trace;
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use arctic_guest_runner::interrupt::{self, Interrupted};
+use arctic_guest_runner::process::{self, Child};
 use clap::Parser;
 use serde::Serialize;
 
@@ -158,14 +161,29 @@ fn idle_card() -> Result<Vec<Finding>> {
     Ok(vec![(Some(idle.total()), show_memory(&idle))])
 }
 
-/// Runs a bench of another package and returns its output; the build reports progress on stderr.
+/// Runs a bench of another package and returns its output; the build reports progress on stderr. A signal ends the bench
+/// and is reported as [`Interrupted`].
 fn bench_of(package: &str, bench: &str) -> Result<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let name = format!("the bench {bench} of {package}");
     let mut command = Command::new(cargo);
     command.args(["bench", "--quiet", "--package", package, "--bench", bench]);
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-    ensure!(output.status.success(), "the bench {bench} of {package} ended with {}", output.status);
-    String::from_utf8(output.stdout).with_context(|| format!("the bench {bench} of {package} printed invalid UTF-8"))
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = Child::spawn(&mut command, &name)?;
+    let mut pipe = child.inner().stdout.take().with_context(|| format!("{name} has no stdout"))?;
+    let reader = thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    });
+    let status = loop {
+        interrupt::check()?;
+        if let Some(status) = child.wait(process::LOOK)? {
+            break status;
+        }
+    };
+    ensure!(status.success(), "{name} ended with {status}");
+    let text = reader.join().map_err(|_| anyhow!("the thread that reads the output of {name} panicked"))?;
+    text.with_context(|| format!("cannot read the output of {name}"))
 }
 
 fn device_model(bench: &str) -> Result<String> {
@@ -281,6 +299,8 @@ fn measure(words: &[String]) -> Result<Vec<Row>> {
             rows.push(Row { name, unit, target: *target, measured, met, detail });
         }
     }
+    // A signal may have made the last measurement fail.
+    interrupt::check()?;
     ensure!(!rows.is_empty(), "no measurement has {} in its name", words.join(" or "));
     Ok(rows)
 }
