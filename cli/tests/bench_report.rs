@@ -84,6 +84,15 @@ fn values_of_benches_are_read() {
 }
 
 #[test]
+fn fewer_or_more_values_than_rows_are_an_error() {
+    let findings = |count| vec![(Some(1.0), String::new()); count];
+    assert_eq!(bench_output::one_for_each_row(findings(2), 2).unwrap(), findings(2));
+    for count in [0, 1, 3] {
+        assert!(bench_output::one_for_each_row(findings(count), 2).is_err());
+    }
+}
+
+#[test]
 fn a_value_that_is_absent_has_a_reason() {
     let skipped = "commands per second: 7.0 million\nskipped: valgrind cannot be started\n";
     assert_eq!(bench_output::value(skipped, "instructions"), (None, "valgrind cannot be started".into()));

@@ -2,8 +2,8 @@
 //! `cargo bench`: measures the costs of the card as ratios and counts that are stable on a noisy host, and compares
 //! each with its target.
 //!
-//! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` runs only the measurements with one of
-//! these words in their names.
+//! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` measures only the rows with one of these
+//! words in their names.
 
 mod accesses;
 mod bench_output;
@@ -23,7 +23,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::accesses::Durations;
-use crate::bench_output::{Finding, value};
+use crate::bench_output::{Finding, one_for_each_row, value};
 use crate::memory::MemoryUse;
 use crate::trace::Access;
 
@@ -33,7 +33,7 @@ use crate::trace::Access;
 /// one was missed or could not be measured, for instance without KVM or valgrind; 130 after a signal.
 #[derive(Parser)]
 struct Arguments {
-    /// Run only measurements with one of these words in their names
+    /// Measure only the rows with one of these words in their names (case matters)
     words: Vec<String>,
     /// Print only one JSON document on stdout
     #[arg(long)]
@@ -85,7 +85,8 @@ struct Row {
     detail: String,
 }
 
-/// A measurement: names, units and targets of its rows, and the function that returns their values in the same order.
+/// A measurement: names, units and targets of its rows, and the function that returns a value for each of them, in the
+/// same order.
 struct Measurement {
     title: &'static str,
     rows: &'static [(&'static str, &'static str, Target)],
@@ -289,19 +290,21 @@ fn measure(words: &[String]) -> Result<Vec<Row>> {
         }
         interrupt::check()?;
         eprintln!("{}", measurement.title);
-        let findings = match (measurement.run)() {
+        let number = measurement.rows.len();
+        let findings = match (measurement.run)().and_then(|findings| one_for_each_row(findings, number)) {
             Err(error) if error.is::<Interrupted>() => return Err(error),
-            Err(error) => vec![(None, format!("{error:#}")); measurement.rows.len()],
+            Err(error) => vec![(None, format!("{error:#}")); number],
             Ok(findings) => findings,
         };
-        for ((name, unit, target), (measured, detail)) in measurement.rows.iter().zip(findings) {
+        let found = measurement.rows.iter().zip(findings).filter(|((name, ..), _)| wanted(name));
+        for ((name, unit, target), (measured, detail)) in found {
             let met = measured.map(|measured| target.met(measured));
             rows.push(Row { name, unit, target: *target, measured, met, detail });
         }
     }
     // A signal may have made the last measurement fail.
     interrupt::check()?;
-    ensure!(!rows.is_empty(), "no measurement has {} in its name", words.join(" or "));
+    ensure!(!rows.is_empty(), "no row has {} in its name", words.join(" or "));
     Ok(rows)
 }
 
