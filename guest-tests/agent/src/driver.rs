@@ -6,6 +6,8 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::sysfs::Sysfs;
+
 /// A Linux driver for the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -35,6 +37,11 @@ impl Driver {
     /// Returns whether this driver is loaded in the running kernel.
     pub fn is_loaded(self) -> bool {
         Path::new("/sys/module").join(self.name()).exists()
+    }
+
+    /// Returns whether this driver is bound to the PCI function at `address` in the running kernel.
+    pub fn is_bound(self, address: &str) -> bool {
+        Sysfs::default().driver(address).as_deref() == Some(self.name())
     }
 
     fn others(self) -> impl Iterator<Item = Self> {

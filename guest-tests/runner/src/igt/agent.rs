@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::list::Test;
@@ -43,17 +44,23 @@ pub fn run(plan: &Path) -> Result<()> {
     let mut kernel = KernelLog::open()?;
     for (number, test) in &plan.tests {
         send(&Message::Started { number: *number, clock: clock() })?;
-        prepare_driver(test, plan.driver)?;
-        send(&Message::Running)?;
-        kernel.skip()?;
-        let mut ended = run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?;
+        let not_run = prepare_driver(test, &plan)?;
+        let kernel_before = kernel.warnings()?;
+        let mut ended = match not_run {
+            Some(reason) => Ended { not_run: Some(reason), ..Ended::default() },
+            None => {
+                send(&Message::Running)?;
+                run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?
+            }
+        };
         ended.number = *number;
+        ended.kernel_before = kernel_before;
         ended.kernel = kernel.warnings()?;
         ended.taint = fs::read_to_string(TAINT)?.trim().parse().unwrap_or(u64::MAX);
         ended.clock = clock();
-        let spoilt = ended.spoils_guest();
+        let needs_new_guest = ended.needs_new_guest();
         send(&Message::Ended(ended))?;
-        if spoilt {
+        if needs_new_guest {
             break;
         }
     }
@@ -67,19 +74,36 @@ fn clock() -> f64 {
 }
 
 /// Loads the driver before a test in the same way as a distribution, except for tests that load the driver themselves.
-fn prepare_driver(test: &Test, driver: Driver) -> Result<()> {
-    let loaded = driver.is_loaded();
-    let own_loading = test.binary == format!("{driver}_module_load");
-    if own_loading && loaded && test.subtest.as_deref() == Some("load") {
-        // The subtest skips if the driver is loaded. mei_gsc holds a reference to the driver and is unloaded first.
-        for module in ["mei_gsc", driver.name()] {
-            Command::new("modprobe").args(["-r", module]).status().context("modprobe cannot be started")?;
+/// Returns the reason if the driver is not ready: without it, the test would find no device and skip.
+fn prepare_driver(test: &Test, plan: &Plan) -> Result<Option<String>> {
+    let driver = plan.driver;
+    if test.binary == format!("{driver}_module_load") {
+        // The subtest `load` skips if the driver is loaded.
+        return if test.subtest.as_deref() == Some("load") && driver.is_loaded() { unload(driver) } else { Ok(None) };
+    }
+    if !driver.is_loaded() {
+        let status = Command::new("load-driver").stdin(Stdio::null()).status();
+        let status = status.context("load-driver cannot be started")?;
+        if !status.success() || !driver.is_loaded() {
+            return Ok(Some(format!("the driver {driver} could not be loaded: modprobe: {status}")));
         }
     }
-    if !own_loading && !loaded {
-        Command::new("load-driver").stdin(Stdio::null()).status().context("load-driver cannot be started")?;
-    }
-    Ok(())
+    // modprobe succeeds even if the driver's probe of the device fails.
+    let unbound = plan.card.as_deref().filter(|card| !driver.is_bound(card));
+    Ok(unbound.map(|card| format!("the driver {driver} is not bound to {card}")))
+}
+
+/// Unloads the driver. Returns the reason if it is still loaded.
+fn unload(driver: Driver) -> Result<Option<String>> {
+    let remove = |module: &str| {
+        let status = Command::new("modprobe").args(["-r", module]).status();
+        status.context("modprobe cannot be started")
+    };
+    // mei_gsc, which not every kernel has, holds a reference to the driver.
+    remove("mei_gsc")?;
+    let status = remove(driver.name())?;
+    let loaded = driver.is_loaded();
+    Ok(loaded.then(|| format!("the driver {driver} could not be unloaded: modprobe -r: {status}")))
 }
 
 fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
@@ -93,24 +117,12 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
     }
     // A fixed seed makes failures reproducible. IGT's tests of its own runners run only with IGT_CI_META_TEST.
     command.env("IGT_PLAIN_OUTPUT", "1").env("IGT_SRANDOM", "1").env("IGT_CI_META_TEST", "1");
-    if let Some(device) = &plan.device {
-        command.env("IGT_DEVICE", device);
+    if let Some(card) = &plan.card {
+        command.env("IGT_DEVICE", format!("pci:slot={card}"));
     }
     command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(errors.try_clone()?).process_group(0);
-    let start = Instant::now();
     let mut child = command.spawn()?;
-    let limit = Duration::from_secs(plan.limit);
-    let mut status = wait(&mut child, limit)?;
-    let timed_out = status.is_none();
-    let seconds = start.elapsed().as_secs_f64();
-    for (signal, timeout) in [(libc::SIGTERM, TERM_TIMEOUT), (libc::SIGKILL, KILL_TIMEOUT)] {
-        if status.is_none() {
-            signal_group(&child, signal);
-            status = wait(&mut child, timeout)?;
-        }
-    }
-    // Child processes that outlive the test must not affect the next one.
-    signal_group(&child, libc::SIGKILL);
+    let Supervised { status, timed_out, seconds } = supervise(&mut child, Duration::from_secs(plan.limit))?;
     Ok(Ended {
         status: status.and_then(|status| status.code()),
         signal: status.and_then(|status| status.signal()),
@@ -120,6 +132,36 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
         errors: text_of(&mut errors)?,
         ..Ended::default()
     })
+}
+
+/// The end of a process.
+struct Supervised {
+    /// `None` if it has not exited even after SIGKILL.
+    status: Option<ExitStatus>,
+    /// Whether it exceeded its time limit.
+    timed_out: bool,
+    /// Time in seconds until it exited or exceeded its limit.
+    seconds: f64,
+}
+
+/// Waits for the exit of `child`, which must be the leader of a process group. After `limit`, terminates the group by
+/// SIGTERM, then by SIGKILL. In each case no process of the group remains, unless it cannot be killed.
+fn supervise(child: &mut Child, limit: Duration) -> Result<Supervised> {
+    let start = Instant::now();
+    let mut exited = wait_for_exit(child, limit)?;
+    let timed_out = !exited;
+    let seconds = start.elapsed().as_secs_f64();
+    for (signal, timeout) in [(Signal::TERM, TERM_TIMEOUT), (Signal::KILL, KILL_TIMEOUT)] {
+        if !exited {
+            signal_group(child, signal);
+            exited = wait_for_exit(child, timeout)?;
+        }
+    }
+    // Child processes that outlive the test must not affect the next one.
+    signal_group(child, Signal::KILL);
+    // Reaped last: until then, the ID of the process and of its group is not reused.
+    let status = if exited { Some(child.wait()?) } else { None };
+    Ok(Supervised { status, timed_out, seconds })
 }
 
 fn scratch_file(path: &str) -> Result<File> {
@@ -140,32 +182,34 @@ fn text_of(file: &mut File) -> Result<String> {
         file.read_to_end(&mut bytes)?;
     } else {
         file.take(half).read_to_end(&mut bytes)?;
-        bytes.extend_from_slice(format!("\n[{} bytes left out]\n", length - 2 * half).as_bytes());
+        bytes.extend_from_slice(format!("\n[{} bytes omitted]\n", length - 2 * half).as_bytes());
         file.seek(SeekFrom::Start(length - half))?;
         file.take(half).read_to_end(&mut bytes)?;
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+/// Waits for the exit of `child` without reaping it. Returns false if it has not exited within `limit`.
+fn wait_for_exit(child: &Child, limit: Duration) -> Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+        if waitid(WaitId::Pid(Pid::from_child(child)), options)?.is_some() {
+            return Ok(true);
         }
         let elapsed = start.elapsed();
         if elapsed >= limit {
-            return Ok(None);
+            return Ok(false);
         }
         // Most tests take less than 0.1 s; the polling interval grows with the run time.
         thread::sleep((elapsed / 20).clamp(Duration::from_millis(2), Duration::from_millis(50)));
     }
 }
 
-fn signal_group(child: &Child, signal: i32) {
-    // SAFETY: kill has no memory effects. The group belongs to the test. Its ID is not reused until process IDs wrap,
-    // which does not happen during a test.
-    unsafe { libc::kill(-(child.id() as i32), signal) };
+/// Sends `signal` to the process group of `child`, which must not have been reaped.
+fn signal_group(child: &Child, signal: Signal) {
+    // Fails only if no process of the group remains.
+    let _ = kill_process_group(Pid::from_child(child), signal);
 }
 
 /// The kernel log as records with levels, read from /dev/kmsg.
@@ -184,13 +228,8 @@ impl KernelLog {
         Ok(Self { file })
     }
 
-    /// Skips all records up to now.
-    fn skip(&mut self) -> Result<()> {
-        self.file.seek(SeekFrom::End(0))?;
-        Ok(())
-    }
-
-    /// Returns the kernel's messages of level "warning" or more severe since the last call.
+    /// Returns the kernel's messages of level "warning" or more severe since the last call. The first call returns those
+    /// since the start of the kernel.
     fn warnings(&mut self) -> Result<Vec<(u8, String)>> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
@@ -220,6 +259,10 @@ fn warning(record: &str) -> Option<(u8, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ChildStdout;
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
     use super::*;
 
     #[test]
@@ -230,16 +273,46 @@ mod tests {
         assert_eq!(warning("12,873,5521673,-;[IGT] xe_query: starting subtest x\n"), None);
     }
 
+    /// Starts `script` in a process group of its own. Returns when the script has printed `ready`.
+    fn start(script: &str) -> (Child, ChildStdout) {
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut word = [0; 6];
+        stdout.read_exact(&mut word).unwrap();
+        assert_eq!(&word, b"ready\n");
+        (child, stdout)
+    }
+
+    /// Returns whether the write end of `pipe` has been closed, so that no process with it remains. The time limit ends a
+    /// wait for `sleep 600`.
+    fn is_closed(pipe: &ChildStdout) -> bool {
+        let limit = Timespec { tv_sec: 60, tv_nsec: 0 };
+        poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&limit)).unwrap() == 1
+    }
+
     #[test]
-    fn a_test_that_hangs_is_ended_and_long_output_is_shortened() {
-        let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        assert!(wait(&mut child, Duration::from_millis(30)).unwrap().is_none());
-        signal_group(&child, libc::SIGKILL);
-        assert_eq!(wait(&mut child, KILL_TIMEOUT).unwrap().unwrap().signal(), Some(libc::SIGKILL));
+    fn process_that_ignores_sigterm_is_killed() {
+        let (mut child, stdout) = start("trap '' TERM; sleep 600 & echo ready; wait");
+        let ended = supervise(&mut child, Duration::ZERO).unwrap();
+        assert_eq!((ended.timed_out, ended.status.unwrap().signal()), (true, Some(libc::SIGKILL)));
+        assert!(is_closed(&stdout), "a process of the group remains");
+    }
+
+    #[test]
+    fn processes_that_outlive_a_test_are_killed() {
+        let (mut child, stdout) = start("sleep 600 & echo ready; exit 3");
+        let ended = supervise(&mut child, Duration::from_secs(60)).unwrap();
+        assert_eq!((ended.timed_out, ended.status.unwrap().code()), (false, Some(3)));
+        assert!(is_closed(&stdout), "a process of the group remains");
+    }
+
+    #[test]
+    fn output_beyond_the_limit_keeps_both_ends() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![b'a'; STREAM_KEPT]).unwrap();
         file.write_all(b"the end").unwrap();
         let text = text_of(&mut file).unwrap();
-        assert!(text.starts_with("aaa") && text.ends_with("the end") && text.contains("[7 bytes left out]"));
+        assert!(text.starts_with("aaa") && text.ends_with("the end") && text.contains("[7 bytes omitted]"));
     }
 }

@@ -68,7 +68,8 @@ pub struct IgtReport {
     /// Totals of `results`.
     #[serde(flatten)]
     pub totals: Totals,
-    /// The results of the workloads, if they were requested, then one result per line of the list, in order.
+    /// The results of the workloads, if they were requested, then one result per line of the list, in order, then one for
+    /// each guest whose kernel log has a splat outside the tests.
     pub results: Vec<TestResult>,
     /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
@@ -128,6 +129,8 @@ pub fn run(
         log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
         job,
         results,
+        splats: Vec::new(),
+        kernel_logs: Vec::new(),
         on_result,
         progress,
         stage: options.limit,
@@ -150,6 +153,7 @@ pub fn run(
     let mut results = if job.work { work(&setup.results(&run.spec)?, &run.address) } else { Vec::new() };
     results.iter().for_each(|result| (run.on_result)(result));
     results.extend(run.results.into_iter().flatten());
+    results.extend(run.kernel_logs);
     let totals = Totals::of(&results);
     Ok(IgtReport {
         schema: SCHEMA,
@@ -217,6 +221,10 @@ struct Run<'a> {
     job: &'a Job,
     /// Indexed by position in the list; `None` if not yet run.
     results: Vec<Option<TestResult>>,
+    /// The splats in the kernel log of the running guest that results of tests report.
+    splats: Vec<String>,
+    /// One failure for each guest whose kernel log has another splat.
+    kernel_logs: Vec<TestResult>,
     on_result: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,
     /// Time limit of boot, driver load and shutdown.
@@ -267,11 +275,12 @@ impl Run<'_> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
         let first = tests[0].0;
-        let device = options.card.as_ref().map(|_| format!("pci:slot={}", self.address));
-        let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, device };
+        let card = options.card.as_ref().map(|_| self.address.clone());
+        let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, card };
         fs::write(setup.results(&self.spec)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;
         self.guests += 1;
+        self.splats.clear();
         self.boot_load = Snapshot::take();
         self.test_load = self.boot_load;
         self.progress.print_line(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
@@ -294,6 +303,7 @@ impl Run<'_> {
             GuestEnd::Done => None,
             GuestEnd::Lost(reason) => Some(reason),
         };
+        let console = running_guest.console_text();
         match running_guest.stop().and_then(|()| server.stop()) {
             Ok(report) => self.add(report.unwrap_or_default()),
             Err(error) if error.is::<Interrupted>() => return Err(error),
@@ -308,6 +318,12 @@ impl Run<'_> {
             let reason = reason.unwrap_or_else(|| "the guest's test agent ended early (see job.log)".into());
             let test = self.job.tests[number].to_string();
             self.record(number, TestResult::new(test, Verdict::Fail, reason, started.elapsed().as_secs_f64()));
+        } else if let Some(line) = unreported_splat(&console, &self.splats) {
+            let name = format!("kernel log of guest {}", self.guests);
+            let mut result = TestResult::new(name, Verdict::Fail, line, 0.0);
+            report::mark_overload([&mut result], &self.boot_load.until_now());
+            (self.on_result)(&result);
+            self.kernel_logs.push(result);
         }
         Ok(())
     }
@@ -360,7 +376,7 @@ impl Run<'_> {
                             *current = None;
                             wait = Wait::new("start its next test", self.stage);
                             self.ended(&ended)?;
-                            if ended.spoils_guest() {
+                            if ended.needs_new_guest() {
                                 // The state left by such a test could fail the next one.
                                 return Ok(GuestEnd::Lost("the guest cannot be used for another test".into()));
                             }
@@ -381,6 +397,8 @@ impl Run<'_> {
 
     fn ended(&mut self, ended: &Ended) -> Result<()> {
         let Some(test) = self.job.tests.get(ended.number) else { return Ok(()) };
+        let lines = ended.kernel_before.iter().chain(&ended.kernel).map(|(_, line)| line);
+        self.splats.extend(lines.filter(|line| kernel_log::splat(line).is_some()).cloned());
         let result = verdict::evaluate(test, ended, &self.address);
         writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
         self.record(ended.number, result);
@@ -432,9 +450,26 @@ fn trouble(running_guest: &RunningGuest, address: &str) -> Option<String> {
     problems.into_iter().next().map(|problem| problem.line)
 }
 
+/// Returns the first splat in a guest's kernel log `console` that is not among `reported`: after the last test, or at
+/// shutdown. IGT also writes to the kernel log.
+fn unreported_splat(console: &str, reported: &[String]) -> Option<String> {
+    let is_reported = |line: &str| reported.iter().any(|splat| line.contains(splat));
+    let mut splats = console.lines().filter(|line| kernel_log::splat(line).is_some() && !line.contains("[IGT]"));
+    splats.find(|line| !is_reported(line)).map(|line| line.trim_end().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn splat_outside_the_tests_is_found() {
+        let during = "WARNING: CPU: 0 PID: 1 at drivers/gpu/drm/xe/xe_bo.c:1";
+        let log = format!("[    4.0] xe: fine\r\n[    5.0] [IGT] x: BUG: y\r\n[    6.0] {during}\r\n");
+        assert_eq!(unreported_splat(&log, &[during.into()]), None);
+        let late = "[   90.0] BUG: unable to handle page fault";
+        assert_eq!(unreported_splat(&format!("{log}{late}\r\n"), &[during.into()]), Some(late.into()));
+    }
 
     #[test]
     fn work_without_a_report_or_with_a_bad_kernel_log_is_a_failure() {

@@ -19,8 +19,8 @@ pub struct Plan {
     pub limit: u64,
     /// The driver under test.
     pub driver: Driver,
-    /// IGT's device filter for the function under test.
-    pub device: Option<String>,
+    /// PCI address of the function under test; `None` in a guest without a card.
+    pub card: Option<String>,
 }
 
 /// The messages that the agent sends on its port.
@@ -45,6 +45,8 @@ pub enum Message {
 pub struct Ended {
     /// The test's index in the host's list.
     pub number: usize,
+    /// Why the test was not run, if the driver could not be prepared for it.
+    pub not_run: Option<String>,
     /// Exit status, if it exited.
     pub status: Option<i32>,
     /// The signal that terminated it, if any.
@@ -57,7 +59,11 @@ pub struct Ended {
     pub output: String,
     /// Its stderr; the middle is omitted if it is very long.
     pub errors: String,
-    /// Kernel log lines during the test, as level (0 to 7) and text. Levels above 4 are omitted.
+    /// Kernel log lines between the previous test and this one, as level (0 to 7) and text: load and unload of the
+    /// driver, and late consequences of the previous test. Before the first test: since the start of the kernel. Levels
+    /// above 4 are omitted.
+    pub kernel_before: Vec<(u8, String)>,
+    /// Kernel log lines during the test, in the same form.
     pub kernel: Vec<(u8, String)>,
     /// The kernel's taint mask afterwards.
     pub taint: u64,
@@ -66,8 +72,8 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Returns whether the guest's state after the test could fail the next test, which then needs a new guest.
-    pub fn spoils_guest(&self) -> bool {
+    /// Returns whether the guest's state after the test could fail the next test, which therefore needs a new guest.
+    pub fn needs_new_guest(&self) -> bool {
         self.timed_out || self.status == Some(EXIT_ABORT) || self.taint & !FORCE_PROBE_TAINT != 0
     }
 }

@@ -18,18 +18,27 @@ const REASON_LINES: usize = 4;
 /// Determines the result of `test` of the card at the PCI address `card`.
 pub fn evaluate(test: &Test, ended: &Ended, card: &str) -> TestResult {
     let (verdict, reason) = outcome(test, ended);
-    // A kernel splat during the test overrides a pass or skip.
-    let splat = ended.kernel.iter().find(|(_, line)| kernel_log::splat(line).is_some());
+    // A kernel splat during the test, or between the previous test and this one, overrides a pass or skip.
+    let splat = |lines: &[(u8, String)], when: &str| {
+        let (_, line) = lines.iter().find(|(_, line)| kernel_log::splat(line).is_some())?;
+        Some(format!("kernel log{when}: {line}"))
+    };
+    let splat = splat(&ended.kernel, "").or_else(|| splat(&ended.kernel_before, " before the test"));
     let (verdict, reason) = match splat {
-        Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
+        Some(splat) if verdict != Verdict::Fail => (Verdict::Fail, splat),
         _ => (verdict, reason),
     };
+    let splats = ended.kernel_before.iter().filter(|(_, line)| kernel_log::splat(line).is_some());
     let is_failure = |line: &str| kernel_log::splat(line).is_some() || kernel_log::is_driver_line(line, Some(card));
-    let dmesg = ended.kernel.iter().filter(|(_, line)| is_failure(line)).map(|(_, line)| line.clone()).collect();
+    let lines = splats.chain(ended.kernel.iter().filter(|(_, line)| is_failure(line)));
+    let dmesg = lines.map(|(_, line)| line.clone()).collect();
     TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg, overload: None }
 }
 
 fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
+    if let Some(reason) = &ended.not_run {
+        return (Verdict::Fail, format!("not run: {reason}"));
+    }
     if ended.timed_out {
         return (Verdict::Fail, format!("hung: killed after {:.0} s{}", ended.seconds, last_words(ended)));
     }
@@ -188,5 +197,24 @@ mod tests {
         assert_eq!(result.dmesg, ["xe 0000:00:01.0: [drm] GT0: reset started"]);
         ended.kernel.push((4, "WARNING: CPU: 0 PID: 1 at drivers/gpu/drm/xe/xe_bo.c:1".into()));
         assert_eq!(evaluated("a@b", ended).0, Verdict::Fail);
+    }
+
+    #[test]
+    fn kernel_warning_before_a_test_fails_it() {
+        let warning = "WARNING: CPU: 0 PID: 1 at drivers/gpu/drm/xe/xe_device.c:1";
+        let ended = Ended {
+            kernel_before: vec![(4, "xe 0000:00:01.0: [drm] GT0: reset started".into()), (4, warning.into())],
+            ..exit(0, "Subtest b: SUCCESS (0.001s)\n", "")
+        };
+        let result = evaluate(&parse("a@b").unwrap()[0], &ended, CARD);
+        assert_eq!((result.result, result.reason), (Verdict::Fail, format!("kernel log before the test: {warning}")));
+        assert_eq!(result.dmesg, [warning]);
+    }
+
+    #[test]
+    fn test_without_a_driver_fails() {
+        let reason = "the driver xe could not be loaded: modprobe: exit status: 1";
+        let ended = Ended { not_run: Some(reason.into()), ..Ended::default() };
+        assert_eq!(evaluated("a@b", ended), (Verdict::Fail, format!("not run: {reason}")));
     }
 }

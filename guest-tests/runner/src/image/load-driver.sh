@@ -5,6 +5,7 @@
 # Prints for the host:
 #   probe START END STATUS    uptime before and after the driver's modprobe, and modprobe's exit status
 #   modules NAME...           the modules loaded afterwards
+# Exits with that status.
 up() { cut -d' ' -f1 /proc/uptime; }
 START=$(up)
 modprobe "$(cat /etc/card-driver)"
@@ -20,3 +21,4 @@ for round in 1 2 3 4 5; do
     sleep 0.2
 done
 echo "modules $(cut -d' ' -f1 /proc/modules | sort | tr '\n' ' ')"
+exit $STATUS
