@@ -2,10 +2,12 @@
 //! Command-line tests of `arctic decode` and `arctic trace`.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use arctic_test_support::poll::eventually;
+use arctic_test_support::served::{ChildProcess, Served};
 use serde_json::Value;
 use vmm_sys_util::tempdir::TempDir;
 
@@ -195,16 +197,8 @@ fn a_capture_of_an_integrated_gpu_reads() {
 }
 
 /// Starts `arctic serve` and waits for the first line of its output.
-fn serve(dir: &Path, more: &[&str]) -> Child {
-    let mut command = arctic(&["serve", "--card", "small", "--dir", dir.to_str().unwrap()]);
-    let mut process = command.args(more).spawn().unwrap();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    process
-}
-
-fn interrupt(process: &Child) {
-    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-    assert_eq!(unsafe { libc::kill(process.id() as i32, libc::SIGINT) }, 0);
+fn serve(dir: &Path, more: &[&str]) -> Served {
+    Served::start(arctic(&["serve", "--card", "small", "--dir", dir.to_str().unwrap()]).args(more), |_| true)
 }
 
 /// `arctic trace` follows a served card until SIGINT, and `--trace` captures from the start;
@@ -215,17 +209,14 @@ fn a_card_is_followed_until_ctrl_c() {
     let (saved, complete) = (dir.as_path().join("saved"), dir.as_path().join("whole"));
     let card = serve(dir.as_path(), &["--trace", complete.to_str().unwrap()]);
     let mut trace = arctic(&["trace", dir.as_path().to_str().unwrap(), "--function", "pf", "--json", "--save"]);
-    let trace = trace.arg(&saved).spawn().unwrap();
+    let trace = ChildProcess::spawn(trace.arg(&saved));
     // The file is created after the SIGINT handler is installed and before events are written.
-    while !saved.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    interrupt(&trace);
-    let output = trace.wait_with_output().unwrap();
+    eventually("the file of arctic trace", || saved.exists());
+    trace.signal(libc::SIGINT);
+    let output = trace.wait_with_output();
     let message = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && message == "0 events, 0 of them commands; 0 missing\n", "{message}");
-    interrupt(&card);
-    assert!(card.wait_with_output().unwrap().status.success());
+    assert_eq!(card.end(libc::SIGINT).0, Some(0));
     for capture in [saved, complete] {
         let heading = fs::read_to_string(&capture).unwrap();
         assert!(heading.starts_with("{\"arctic_capture\":1,\"card\":"), "{heading}");

@@ -2,11 +2,11 @@
 //! Tests of the program outside its checkout: its version, and its commands without access to the source tree.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use arctic_test_support::process::skipped;
+use arctic_test_support::served::Served;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
@@ -71,7 +71,7 @@ impl Copy {
         let seen = output(Command::new(&hiding[0]).args(&hiding[1..]).arg("ls").arg(checkout()));
         let hides = seen.is_some_and(|files| files.is_empty());
         if !hides {
-            eprintln!("the checkout cannot be hidden on this host");
+            skipped("this host does not permit user namespaces: the test does not hide the checkout");
         }
         Copy { home, hiding: if hides { hiding } else { Vec::new() } }
     }
@@ -116,18 +116,11 @@ fn commands_work_without_the_checkout() {
 fn a_card_is_served_without_the_checkout() {
     let copy = Copy::new();
     let dir = copy.home.path().join("card").display().to_string();
-    let mut server = copy
-        .command(&["serve", "--card", "small", "--dir", &dir])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("pf.sock"), "{line}");
+    let mut command = copy.command(&["serve", "--card", "small", "--dir", &dir]);
+    let server = Served::start(command.stderr(Stdio::null()), |_| true);
+    assert!(server.first_line().contains("pf.sock"), "{}", server.first_line());
     assert!(output(&mut copy.command(&["status", &dir])).unwrap().contains("Flex 170, 2 GiB"));
-    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
-    assert!(server.wait().unwrap().success());
+    assert_eq!(server.end(libc::SIGTERM).0, Some(0));
     assert!(Path::new(&dir).join("report.json").is_file());
 }
 

@@ -8,8 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
+use arctic_test_support::poll::eventually;
+use arctic_test_support::served::{ChildProcess, Served};
 use serde_json::Value;
 use vmm_sys_util::tempdir::TempDir;
 
@@ -30,13 +31,12 @@ fn arctic(cwd: &Path) -> Command {
 
 /// Exit status, stdout and stderr. A card that is served, as its first line on stdout shows, is ended by SIGTERM.
 fn result(mut command: Command) -> (i32, Vec<u8>, Vec<u8>) {
-    let mut child = command.spawn().unwrap();
+    let mut child = ChildProcess::spawn(&mut command);
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     stdout.read_until(b'\n', &mut output).unwrap();
     if command.get_args().next().is_some_and(|name| name == "serve") && !output.is_empty() {
-        // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-        unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+        child.signal(libc::SIGTERM);
     }
     stdout.read_to_end(&mut output).unwrap();
     child.stderr.take().unwrap().read_to_end(&mut errors).unwrap();
@@ -189,9 +189,7 @@ fn status_trace_and_inject_take_a_path_that_is_not_utf8() {
     let dir = TempDir::new().unwrap();
     symlink("run", dir.as_path().join(bad())).unwrap();
     let mut card = arctic(dir.as_path());
-    let mut card = card.args(["serve", "--card", "small", "--dir", "run"]).spawn().unwrap();
-    let mut output = BufReader::new(card.stdout.take().unwrap());
-    output.read_line(&mut String::new()).unwrap();
+    let card = Served::start(card.args(["serve", "--card", "small", "--dir", "run"]), |_| true);
     for arguments in [&["status"][..], &["status", "--json"], &["inject"], &["inject", "--json"]] {
         let mut command = arctic(dir.as_path());
         command.args(arguments).arg(bad());
@@ -200,16 +198,10 @@ fn status_trace_and_inject_take_a_path_that_is_not_utf8() {
     let mut save = bad().to_owned();
     save.push(".trace");
     let mut trace = arctic(dir.as_path());
-    let trace = trace.arg("trace").arg(bad()).arg("--save").arg(&save).spawn().unwrap();
-    // The file is created once the card has answered.
-    let start = Instant::now();
-    while !dir.as_path().join(&save).exists() && start.elapsed() < Duration::from_secs(20) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // SAFETY: as above.
-    unsafe { libc::kill(card.id().cast_signed(), libc::SIGTERM) };
-    assert!(card.wait().unwrap().success());
-    let ended = trace.wait_with_output().unwrap();
+    let trace = ChildProcess::spawn(trace.arg("trace").arg(bad()).arg("--save").arg(&save));
+    eventually("the file, which is created once the card has answered", || dir.as_path().join(&save).exists());
+    assert_eq!(card.end(libc::SIGTERM).0, Some(0));
+    let ended = trace.wait_with_output();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 

@@ -3,43 +3,20 @@
 //!
 //! QEMU is taken from the cache that `arctic boot` fills. It exits before the guest's first instruction.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use arctic_guest_runner::artifacts::{self, Own, Qemu};
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::progress::StderrProgress;
+use arctic_test_support::served::Served;
 use serde_json::{Value, json};
 
-/// A served card, which is killed on drop, and the lines that the server printed.
-struct Served {
-    process: Child,
-    lines: Vec<String>,
-}
-
-impl Served {
-    fn start(dir: &Path, arguments: &[&str], last: impl Fn(&str) -> bool) -> Served {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
-        command.arg("serve").arg("--dir").arg(dir).args(arguments).env_remove("RUST_LOG");
-        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut lines = Vec::new();
-        for line in BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok) {
-            let ends = last(&line);
-            lines.push(line);
-            if ends {
-                break;
-            }
-        }
-        Served { process, lines }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Serves a card in `dir`. Reads the server's output up to the line for which `is_last` holds.
+fn serve(dir: &Path, arguments: &[&str], is_last: impl Fn(&str) -> bool) -> Served {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+    Served::start(command.arg("serve").arg("--dir").arg(dir).args(arguments).env_remove("RUST_LOG"), is_last)
 }
 
 /// Starts QEMU through a shell, with `text` as further arguments. Returns the number of the card's functions in QEMU,
@@ -95,7 +72,7 @@ fn qemu_starts_with_the_printed_arguments() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         // The first block of arguments: indented lines, all except the last with a trailing backslash.
-        let served = Served::start(dir.path(), arguments, |line| line.starts_with(' ') && !line.ends_with('\\'));
+        let served = serve(dir.path(), arguments, |line| line.starts_with(' ') && !line.ends_with('\\'));
         let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
         let found = start(&qemu, &text.join("\n"), "");
         assert_eq!(found.as_ref().map(|(functions, _)| *functions), Ok(functions), "{arguments:?}: {found:?}");
@@ -111,7 +88,7 @@ fn there_is_room_for_the_users_devices() {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
-    let served = Served::start(&dir.path().join("card"), &["--card", "flex170-63vf", "--vfs", "63"], |line| {
+    let served = serve(&dir.path().join("card"), &["--card", "flex170-63vf", "--vfs", "63"], |line| {
         line.starts_with(' ') && !line.ends_with('\\')
     });
     let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
@@ -129,8 +106,8 @@ fn qemu_starts_with_the_documents_arguments() {
     let cache = Cache::open().unwrap();
     let qemu = artifacts::obtain(&Own::default(), &cache, &StderrProgress::default()).unwrap().qemu;
     let dir = tempfile::tempdir().unwrap();
-    let served = Served::start(dir.path(), &["--card", "small", "--vfs", "9", "--json"], |_| true);
-    let document: Value = serde_json::from_str(&served.lines[0]).unwrap();
+    let served = serve(dir.path(), &["--card", "small", "--vfs", "9", "--json"], |_| true);
+    let document: Value = serde_json::from_str(served.first_line()).unwrap();
     let quoted = |argument: &Value| format!("'{}'", argument.as_str().unwrap().replace('\'', r"'\''"));
     let text: Vec<_> = document["qemu"].as_array().unwrap().iter().map(quoted).collect();
     let found = start(&qemu, &text.join(" "), "");

@@ -20,6 +20,10 @@ pub const GTTMMADR: u32 = 0;
 pub const LMEM: u32 = 2;
 /// Region index of the configuration space.
 pub const CONFIG: u32 = 7;
+/// Offset of the Command register in the configuration space.
+pub const COMMAND: u64 = 4;
+/// Value of the Command register: Memory Space Enable and Bus Master Enable.
+pub const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
 
 /// A DMA request from the server.
 pub struct Question {
@@ -260,7 +264,7 @@ pub trait Transport {
 
     /// Enables memory space and bus mastering in the command register.
     fn enable(&mut self) {
-        self.write(CONFIG, 4, &[6, 0]);
+        self.write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER);
     }
 
     /// Submits commands that copy the dword at [`IOVA`] to [`DATA`], where [`Transport::fetched`] reads it.

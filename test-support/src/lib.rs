@@ -41,6 +41,8 @@ pub mod poll;
 pub mod process;
 pub mod random;
 pub mod replay;
+#[cfg(feature = "vfio-user")]
+pub mod served;
 pub mod vfs;
 
 pub use arctic_guc_driver::{actions, context, ct, firmware};

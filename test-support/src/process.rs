@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Properties of the test process: settings from the environment, memory and CPU time.
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Card;
@@ -9,6 +10,17 @@ use arctic_device_model::gpu::WorkStatus;
 /// Returns the value of environment variable `name`, or `default` if it is unset or not a number.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// Reports that this test does not run, or only in part, because the host lacks a facility: prints its name and `reason`
+/// to stderr. With `ARCTIC_FACILITIES=required` in the environment, panics instead, so that no test is skipped.
+pub fn skipped(reason: &str) {
+    let required = std::env::var("ARCTIC_FACILITIES").is_ok_and(|value| value == "required");
+    assert!(!required, "{reason}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    // Written directly, because the test harness captures output of `eprintln!`.
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {reason}");
 }
 
 /// Returns the resident set size of this process in bytes.

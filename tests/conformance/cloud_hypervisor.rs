@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::{Topology, card_file};
+use arctic_test_support::client::MEMORY_AND_BUS_MASTER;
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
@@ -17,6 +18,8 @@ use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
+/// Offset of the Command register in configuration space.
+const COMMAND: u32 = 4;
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
 const MAILBOX: u64 = 0x19_0240;
 
@@ -126,7 +129,7 @@ pub fn a_device_is_added_and_taken_away() {
 
         // The guest driver's sequence: enable memory space and bus mastering, then MSI. The VMM sets the eventfd before
         // MSI Enable.
-        device.write_config(4, &[6, 0]);
+        device.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
         let event = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         for on in [true, false, true] {
             match on {
@@ -198,7 +201,7 @@ pub fn disabled_vf_keeps_its_connection() {
     };
     for end in [End::VfEnableCleared, End::PfReset, End::PfClientDies] {
         vf.0.dma_map(0, 0x10_0000, 0x1_0000, ram.as_raw_fd()).unwrap();
-        vf.write_config(4, &[6, 0]);
+        vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
         assert_eq!(register(&mut vf, VF_CAP), 1, "{end:?}");
         vf.0.region_write(0, MAILBOX + 4, &[7; 4]).unwrap();
         window.as_volatile_slice().write_slice(&[7; 8], 0).unwrap();
@@ -213,7 +216,7 @@ pub fn disabled_vf_keeps_its_connection() {
         }
         arctic_test_support::poll::eventually("the VF is gone", || vf.read_config_dword(0) == u32::MAX);
         assert_eq!([4, 0x10, 0x34, 0x100].map(|offset| vf.read_config_dword(offset)), [u32::MAX; 4], "{end:?}");
-        vf.write_config(4, &[6, 0]);
+        vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
         vf.0.region_write(0, MAILBOX + 4, &[9; 4]).unwrap();
         assert_eq!((register(&mut vf, VF_CAP), register(&mut vf, MAILBOX + 4)), (u32::MAX, u32::MAX), "{end:?}");
         vf.0.dma_map(0, 0x20_0000, 0x1_0000, ram.as_raw_fd()).unwrap();
@@ -228,7 +231,7 @@ pub fn disabled_vf_keeps_its_connection() {
         enable(&mut pf);
         vf.0.reset().unwrap();
         assert_eq!((vf.read_config_dword(0), vf.read_config_dword(4) & 7), (0x56c0_8086, 0), "{end:?}");
-        vf.write_config(4, &[6, 0]);
+        vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
         assert_eq!((register(&mut vf, VF_CAP), register(&mut vf, MAILBOX + 4)), (1, 0), "{end:?}");
         let mut entry = [1; 8];
         window.as_volatile_slice().read_slice(&mut entry, 0).unwrap();

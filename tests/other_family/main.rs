@@ -13,11 +13,10 @@ use arctic_gpu::vfio_user::wire::command;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::{BarKind, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard};
-use arctic_test_support::client::{Raw, access};
+use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER, Raw, access};
 use gpu::{IDENTITY, MARK, Skeleton, register};
 
 const LIMIT: Duration = Duration::from_secs(20);
-const COMMAND: u64 = 0x04;
 const MSI: u64 = 0x90;
 /// Region index of configuration space.
 const CONFIG: u32 = 7;
@@ -85,7 +84,7 @@ trait Driver {
         self.write32(CONFIG, 0x18, 0xd000_0000);
         self.write32(CONFIG, 0x20, 0xe040);
         assert_eq!(self.read32(0, register::MARK), u32::MAX, "memory space is disabled");
-        self.write(CONFIG, COMMAND, &[6, 0]);
+        self.write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER);
         assert_eq!(self.read32(0, register::MARK), MARK);
         assert_eq!(self.read32(4, 4), u32::MAX, "I/O space is disabled");
         self.write(CONFIG, COMMAND, &[7, 0]);

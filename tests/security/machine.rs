@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use arctic_gpu::pci::Dma;
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
+pub use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER};
 
-pub const COMMAND: u64 = 4;
-pub const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
 pub const CONTROL: u64 = 0x328;
 pub const TOTAL_VFS: u64 = 0x32e;
 pub const NUM_VFS: u64 = 0x330;

@@ -5,16 +5,17 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::{HEADER_LEN, command};
 use arctic_test_support::client::*;
 use arctic_test_support::in_time;
+use arctic_test_support::served::{ChildProcess, Served};
 use rustix::fs::{MemfdFlags, memfd_create};
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{LEFT, Served, eventually, left, status};
+use crate::{LEFT, eventually, left, serve, status};
 
 /// Time limit for the program's exit.
 const IN_ORDER: Duration = Duration::from_secs(2);
@@ -83,12 +84,12 @@ fn vmm_process() {
     std::thread::sleep(Duration::from_secs(60));
 }
 
-fn vmm(state: &str, dir: &Path) -> Child {
+fn vmm(state: &str, dir: &Path) -> ChildProcess {
     pf_is_free(dir);
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "faults::vmm_process", "--nocapture"]);
     command.env("ARCTIC_TEST_VMM", state).env("ARCTIC_TEST_DIR", dir);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
+    let mut child = ChildProcess::spawn(command.stdout(Stdio::piped()).stderr(Stdio::inherit()));
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line.ends_with("there")), "{state}");
     child
@@ -108,7 +109,7 @@ fn fetches(raw: &mut Raw) {
 #[test]
 fn killed_vmm_releases_the_card() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     for round in 0..2 {
         for state in STATES {
             let mut child = vmm(state, dir.as_path());
@@ -135,7 +136,7 @@ fn killed_vmm_releases_the_card() {
 #[test]
 fn second_client_is_refused_immediately() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     let mut first = pf(dir.as_path());
     first.spin();
     for _ in 0..100 {
@@ -192,7 +193,7 @@ fn program_exits_in_order_in_each_situation() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         for (what, make) in situations {
             let dir = TempDir::new().unwrap();
-            let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split"]);
+            let served = serve("small", dir.as_path(), &["--vfs", "2", "--split"]);
             let mut raw = pf(dir.as_path());
             let mut shims = [1, 2].map(|vf| Raw::connect(&dir.as_path().join(format!("vf{vf}-config-only.sock"))));
             make(&mut raw);
@@ -211,7 +212,7 @@ fn program_exits_in_order_in_each_situation() {
 fn killed_server_is_replaced_by_the_next() {
     let dir = TempDir::new().unwrap();
     for _ in 0..3 {
-        let mut served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+        let mut served = serve("small", dir.as_path(), &["--vfs", "1"]);
         let mut raw = pf(dir.as_path());
         raw.enable();
         for at in [DATA, 0, 64 << 20] {
@@ -229,7 +230,7 @@ fn killed_server_is_replaced_by_the_next() {
         }
         assert!(matches!(raw.stream.read(&mut [0; 1]), Ok(0) | Err(_)));
     }
-    let served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+    let served = serve("small", dir.as_path(), &["--vfs", "1"]);
     let mut raw = next_client(dir.as_path());
     assert_eq!(vendor(&mut raw), 0x56c0_8086);
     ends(served, dir.as_path(), libc::SIGTERM);
@@ -243,7 +244,7 @@ fn killed_server_is_replaced_by_the_next() {
 fn client_that_never_answers_delays_others_within_the_limit() {
     const MEASURED: Duration = Duration::from_secs(5);
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
+    let served = serve("small", dir.as_path(), &["--vfs", "1"]);
     let mut raw = pf(dir.as_path());
     raw.map(IOVA, 0x2000, &[]);
     let start = Instant::now();
@@ -276,7 +277,7 @@ fn client_that_never_answers_delays_others_within_the_limit() {
 #[test]
 fn truncated_memory_file_faults_only_its_context() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     let mut raw = pf(dir.as_path());
     let file = std::fs::File::from(memfd_create("guest", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(0x4000).unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{LEFT, Served, fails, left, status};
+use crate::{LEFT, fails, left, serve, status};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().mode() & 0o7777
@@ -24,8 +24,8 @@ fn refused(dir: &Path) -> String {
 fn sockets_have_modes_of_user_and_operator() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("card");
-    let served = Served::start("small", &dir, &["--vfs", "1", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let served = serve("small", &dir, &["--vfs", "1", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     for (path, bits) in [
         ("", 0o700),
         ("operator", 0o700),
@@ -49,7 +49,7 @@ fn socket_group_has_access_to_functions_only() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("card");
     let group = fs::metadata(temp.as_path()).unwrap().gid();
-    let served = Served::start("small", &dir, &["--vfs", "1", "--socket-group", &group.to_string()]);
+    let served = serve("small", &dir, &["--vfs", "1", "--socket-group", &group.to_string()]);
     let access = |path: &str| {
         let path = dir.join(path);
         (mode(&path), fs::metadata(&path).unwrap().gid() == group)
@@ -83,7 +83,7 @@ fn run_directory_with_files_or_links_is_refused() {
     fs::set_permissions(temp.as_path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(at("victim"), "precious").unwrap();
     symlink(at("victim"), at("report.json")).unwrap();
-    let served = Served::start("small", temp.as_path(), &[]);
+    let served = serve("small", temp.as_path(), &[]);
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
     assert!(fs::read_to_string(at("report.json")).unwrap().contains("unmodelled"));
@@ -93,19 +93,19 @@ fn run_directory_with_files_or_links_is_refused() {
 #[test]
 fn one_of_several_concurrent_servers_serves() {
     let dir = TempDir::new().unwrap();
-    let mut dead = Served::start("small", dir.as_path(), &["--vfs", "7"]);
+    let mut dead = serve("small", dir.as_path(), &["--vfs", "7"]);
     dead.process.kill().unwrap();
     dead.process.wait().unwrap();
     for _ in 0..5 {
         let starts: Vec<_> = (0..3)
             .map(|_| {
                 let dir = dir.as_path().to_owned();
-                std::thread::spawn(move || Served::start("small", &dir, &["--vfs", "7"]))
+                std::thread::spawn(move || serve("small", &dir, &["--vfs", "7"]))
             })
             .collect();
         let mut served: Vec<_> = starts.into_iter().map(|start| start.join().unwrap()).collect();
         // A server that exits with an error writes nothing to stdout.
-        let serving: Vec<_> = served.iter().enumerate().filter(|(_, served)| !served.first_line.is_empty()).collect();
+        let serving: Vec<_> = served.iter().enumerate().filter(|(_, served)| !served.first_line().is_empty()).collect();
         assert_eq!(serving.len(), 1);
         let one = served.remove(serving[0].0);
         for name in ["pf", "vf1", "vf7", "operator/operator"] {
@@ -122,8 +122,8 @@ fn one_of_several_concurrent_servers_serves() {
     // Only the lock is checked: all sockets are stale.
     let lock = fs::File::open(dir.as_path().join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let other = Served::start("small", dir.as_path(), &["--vfs", "7"]);
-    assert_eq!(other.first_line, "", "a second server serves without the lock");
+    let other = serve("small", dir.as_path(), &["--vfs", "7"]);
+    assert_eq!(other.first_line(), "", "a second server serves without the lock");
     let (code, text) = other.end(libc::SIGTERM);
     assert!(text.contains("is in use: another card is being served there"), "{code:?}: {text}");
 }

@@ -6,16 +6,17 @@ mod faults;
 mod folder;
 mod neighbours;
 mod operator;
+mod operator_commands;
 mod output;
 mod skipped;
-mod watching;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use arctic_test_support::client::CONFIG;
 use arctic_test_support::poll::eventually;
+use arctic_test_support::served::Served;
 use vfio_user::Client;
 use vmm_sys_util::tempdir::TempDir;
 
@@ -25,29 +26,10 @@ fn arctic(arguments: &[&str]) -> Command {
     command
 }
 
-/// A served card, with the first line of the server's output.
-struct Served {
-    process: Child,
-    first_line: String,
-}
-
-impl Served {
-    fn start(card: &str, dir: &Path, more: &[&str]) -> Served {
-        let mut command = arctic(&["serve", "--card", card, "--dir", dir.to_str().unwrap()]);
-        let mut process = command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut first_line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut first_line).unwrap();
-        Served { process, first_line }
-    }
-
-    /// Sends `signal`; returns the exit status and the contents of stderr.
-    fn end(mut self, signal: i32) -> (Option<i32>, String) {
-        // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-        assert_eq!(unsafe { libc::kill(self.process.id() as i32, signal) }, 0);
-        let mut text = String::new();
-        self.process.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        (self.process.wait().unwrap().code(), text)
-    }
+/// Serves the card in `dir`. Reads the first line of the server's output.
+fn serve(card: &str, dir: &Path, more: &[&str]) -> Served {
+    let mut command = arctic(&["serve", "--card", card, "--dir", dir.to_str().unwrap()]);
+    Served::start(command.args(more).stderr(Stdio::piped()), |_| true)
 }
 
 /// Files that remain after an orderly exit: no socket.
@@ -74,7 +56,7 @@ fn fails(arguments: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn the_server_has_a_short_time_slice() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     for thread in fs::read_dir(format!("/proc/{}/task", served.process.id())).unwrap() {
         let id = thread.unwrap().file_name().to_str().unwrap().parse().unwrap();
         let attributes = arctic_gpu::scheduling::attributes(id).unwrap();
@@ -88,9 +70,9 @@ fn the_server_has_a_short_time_slice() {
 fn a_card_is_served_until_a_signal_and_leaves_only_its_report() {
     let dir = TempDir::new().unwrap();
     for signal in [libc::SIGINT, libc::SIGTERM] {
-        let served = Served::start("small", dir.as_path(), &[]);
+        let served = serve("small", dir.as_path(), &[]);
         let socket = dir.as_path().join("pf.sock");
-        assert!(served.first_line.contains(socket.to_str().unwrap()), "{}", served.first_line);
+        assert!(served.first_line().contains(socket.to_str().unwrap()), "{}", served.first_line());
         let mut client = Client::new(&socket).unwrap();
         let mut id = [0; 4];
         client.region_read(7, 0, &mut id).unwrap();
@@ -106,26 +88,23 @@ fn a_card_is_served_until_a_signal_and_leaves_only_its_report() {
     }
 }
 
-/// Region index of configuration space, and offsets of the SR-IOV capability in it.
-const CONFIG: u32 = 7;
+/// Offsets of the SR-IOV capability in configuration space.
 const NUM_VFS: u64 = 0x330;
 const CONTROL: u64 = 0x328;
 const VF_ENABLE_AND_MSE: [u8; 2] = [9, 0];
 
-impl Served {
-    /// Returns a client of the function `name`; `None` if the connection is rejected.
-    fn client(&self, dir: &Path, name: &str) -> Option<Client> {
-        Client::new(&dir.join(format!("{name}.sock"))).ok()
-    }
+/// Returns a client of the function `name` of the card in `dir`; `None` if the connection is rejected.
+fn connect(dir: &Path, name: &str) -> Option<Client> {
+    Client::new(&dir.join(format!("{name}.sock"))).ok()
+}
 
-    /// Counts the entries of a directory in /proc of the process, or the lines of a file in it.
-    fn count(&self, what: &str) -> usize {
-        let path = format!("/proc/{}/{what}", self.process.id());
-        fs::read_dir(&path)
-            .map(Iterator::count)
-            .or_else(|_| fs::read_to_string(&path).map(|text| text.lines().count()))
-            .unwrap()
-    }
+/// Counts the entries of a directory in /proc of the server, or the lines of a file in it.
+fn count(served: &Served, what: &str) -> usize {
+    let path = format!("/proc/{}/{what}", served.process.id());
+    fs::read_dir(&path)
+        .map(Iterator::count)
+        .or_else(|_| fs::read_to_string(&path).map(|text| text.lines().count()))
+        .unwrap()
 }
 
 fn status(dir: &Path) -> serde_json::Value {
@@ -143,15 +122,15 @@ fn config_u16(client: &mut Client, offset: u64) -> u16 {
 #[test]
 fn vfs_have_sockets_beside_the_pf() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let served = serve("small", dir.as_path(), &["--vfs", "2", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     assert_eq!(json["sockets"]["vfs"].as_array().unwrap().len(), 2);
     let devices = |arguments: &serde_json::Value| {
         arguments.as_array().unwrap().iter().filter(|argument| *argument == "-device").count()
     };
     assert_eq!(devices(&json["qemu"]), 3);
-    let mut pf = served.client(dir.as_path(), "pf").unwrap();
-    let mut vf = served.client(dir.as_path(), "vf2").unwrap();
+    let mut pf = connect(dir.as_path(), "pf").unwrap();
+    let mut vf = connect(dir.as_path(), "vf2").unwrap();
     assert_eq!((config_u16(&mut pf, 0x32e), config_u16(&mut vf, 0)), (2, 0xffff));
     pf.region_write(CONFIG, NUM_VFS, &[2, 0]).unwrap();
     pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
@@ -173,21 +152,21 @@ fn vfs_have_sockets_beside_the_pf() {
 #[test]
 fn split_vfs_accept_clients_while_enabled() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split", "--json"]);
-    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let served = serve("small", dir.as_path(), &["--vfs", "2", "--split", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["topology"]), (2, &"split".into()));
-    let mut pf = served.client(dir.as_path(), "pf").unwrap();
-    let mut shim = served.client(dir.as_path(), "vf1-config-only").unwrap();
-    assert!(served.client(dir.as_path(), "vf1").is_none(), "client accepted before VF Enable");
+    let mut pf = connect(dir.as_path(), "pf").unwrap();
+    let mut shim = connect(dir.as_path(), "vf1-config-only").unwrap();
+    assert!(connect(dir.as_path(), "vf1").is_none(), "client accepted before VF Enable");
     pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
     pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
-    let mut vf = served.client(dir.as_path(), "vf1").unwrap();
+    let mut vf = connect(dir.as_path(), "vf1").unwrap();
     assert_eq!((config_u16(&mut vf, 2), config_u16(&mut shim, 2)), (0x56c0, 0xffff));
-    assert!(served.client(dir.as_path(), "vf2").is_none(), "client of a disabled VF accepted");
+    assert!(connect(dir.as_path(), "vf2").is_none(), "client of a disabled VF accepted");
     drop(vf);
     let mut vf = None;
     eventually("a new client after a disconnect", || {
-        vf = served.client(dir.as_path(), "vf1");
+        vf = connect(dir.as_path(), "vf1");
         vf.is_some()
     });
     // The VF's client stays connected when the VFs are disabled, and when the PF's client dies.
@@ -199,9 +178,9 @@ fn split_vfs_accept_clients_while_enabled() {
         }
         eventually("the VF is gone", || config_u16(&mut vf, 2) == 0xffff);
         vf.reset().unwrap();
-        assert!(served.client(dir.as_path(), "vf1").is_none(), "a second client");
+        assert!(connect(dir.as_path(), "vf1").is_none(), "a second client");
         eventually("a client of the PF", || {
-            if dies && let Some(next) = served.client(dir.as_path(), "pf") {
+            if dies && let Some(next) = connect(dir.as_path(), "pf") {
                 pf = next;
                 return true;
             }
@@ -219,10 +198,14 @@ fn split_vfs_accept_clients_while_enabled() {
 #[test]
 fn provisioned_vfs_need_no_pf() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "3", "--provision", "config"]);
-    assert!(served.first_line.contains("vf1.sock") && !served.first_line.contains("pf.sock"), "{}", served.first_line);
+    let served = serve("small", dir.as_path(), &["--vfs", "3", "--provision", "config"]);
+    assert!(
+        served.first_line().contains("vf1.sock") && !served.first_line().contains("pf.sock"),
+        "{}",
+        served.first_line()
+    );
     assert!(!dir.as_path().join("pf.sock").exists());
-    let mut vf = served.client(dir.as_path(), "vf3").unwrap();
+    let mut vf = connect(dir.as_path(), "vf3").unwrap();
     assert_eq!(config_u16(&mut vf, 2), 0x56c0);
     let output = arctic(&["status", dir.as_path().join("operator/operator.sock").to_str().unwrap()]).output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
@@ -239,9 +222,9 @@ fn provisioned_vfs_need_no_pf() {
 #[test]
 fn toggling_vf_enable_leaks_nothing() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "31"]);
-    let mut pf = served.client(dir.as_path(), "pf").unwrap();
-    let mut vf = served.client(dir.as_path(), "vf31").unwrap();
+    let served = serve("small", dir.as_path(), &["--vfs", "31"]);
+    let mut pf = connect(dir.as_path(), "pf").unwrap();
+    let mut vf = connect(dir.as_path(), "vf31").unwrap();
     let mut toggle = |times| {
         for _ in 0..times {
             pf.region_write(CONFIG, NUM_VFS, &[31, 0]).unwrap();
@@ -252,20 +235,20 @@ fn toggling_vf_enable_leaks_nothing() {
         }
     };
     toggle(20);
-    let held = || ["fd", "task"].map(|what| served.count(what));
-    let (before, mappings) = (held(), served.count("maps"));
+    let held = || ["fd", "task"].map(|what| count(&served, what));
+    let (before, mappings) = (held(), count(&served, "maps"));
     toggle(300);
     assert_eq!(held(), before);
     // Allows for arenas of the allocator. A leak per VF and iteration would exceed this limit.
-    assert!(served.count("maps") < mappings + 50, "{mappings} mappings before, {} after", served.count("maps"));
+    assert!(count(&served, "maps") < mappings + 50, "{mappings} mappings before, {} after", count(&served, "maps"));
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
 #[test]
 fn json_is_one_document() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("flex170", dir.as_path(), &["--json"]);
-    let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let served = serve("flex170", dir.as_path(), &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     assert_eq!(json["card"], "Intel Data Center GPU Flex 170");
     assert_eq!(json["sockets"]["pf"], dir.as_path().join("pf.sock").to_str().unwrap());
     assert!(json["qemu"].as_array().unwrap().iter().any(|argument| argument == "-device"));
@@ -298,7 +281,7 @@ fn capabilities_are_printed_without_a_card() {
 fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
     let dir = TempDir::new().unwrap();
     let path = dir.as_path().to_str().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     let (status, text) = fails(&["serve", "--card", "small", "--dir", path]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
     assert!(text.contains("is in use: another card is being served there"), "{text}");

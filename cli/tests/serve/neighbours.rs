@@ -10,11 +10,12 @@ use arctic_gpu::vfio_user::wire::command;
 use arctic_test_support::client::*;
 use arctic_test_support::in_time;
 use arctic_test_support::mi::{self, Compare, Global, Reg};
+use arctic_test_support::served::Served;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{Served, eventually, status};
+use crate::{eventually, serve, status};
 
 /// Limit for the total delay per minute that one client may cause to others.
 const ALLOWED: Duration = Duration::from_secs(1);
@@ -32,7 +33,7 @@ struct Card {
 impl Card {
     fn start() -> Card {
         let dir = TempDir::new().unwrap();
-        let served = Served::start("small", dir.as_path(), &["--vfs", "1", "--split"]);
+        let served = serve("small", dir.as_path(), &["--vfs", "1", "--split"]);
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         // NumVFs; VF Enable and VF MSE.
         pf.write(CONFIG, 0x330, &[1, 0]);
@@ -180,7 +181,7 @@ fn client_that_reads_no_replies_is_disconnected() {
 #[test]
 fn a_client_of_tiny_messages_is_refused() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     for (size, error) in [(0, libc::EINVAL), (1, libc::EINVAL), (63, libc::EINVAL), (64, 0), (1 << 30, 0)] {
         let mut stream = std::os::unix::net::UnixStream::connect(dir.as_path().join("pf.sock")).unwrap();
         let body = format!("\0\0\0\0{{\"capabilities\":{{\"max_data_xfer_size\":{size}}}}}\0");

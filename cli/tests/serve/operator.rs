@@ -6,12 +6,11 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use arctic_test_support::client::{COMMAND, CONFIG, GTTMMADR, MEMORY_AND_BUS_MASTER};
 use vfio_user::Client;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{Served, arctic, fails};
-
-const GTTMMADR: u32 = 0;
+use crate::{arctic, connect, fails, serve};
 
 fn read(client: &mut Client, offset: u64) -> u32 {
     let mut value = [0; 4];
@@ -30,10 +29,9 @@ fn inject(dir: &Path, arguments: &[&str]) -> String {
 fn errors_reach_the_registers_of_a_served_card() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
-    let served = Served::start("small", dir, &[]);
-    let mut pf = served.client(dir, "pf").unwrap();
-    // Memory space and bus master.
-    pf.region_write(7, 4, &[6, 0]).unwrap();
+    let served = serve("small", dir, &[]);
+    let mut pf = connect(dir, "pf").unwrap();
+    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
     let text = inject(dir, &["correctable-l3", "fatal-soc"]);
     assert_eq!(text, "raised correctable-l3: single-bit error in the L3 cache\nraised fatal-soc: error of the SoC\n");
     let registers: serde_json::Value = serde_json::from_str(&inject(dir, &["--json"])).unwrap();
@@ -64,7 +62,7 @@ fn every_listed_error_is_taken() {
     let json: Vec<serde_json::Value> = serde_json::from_slice(&json).unwrap();
     assert_eq!(json.iter().map(|error| error["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
     let temp = TempDir::new().unwrap();
-    let served = Served::start("small", temp.as_path(), &[]);
+    let served = serve("small", temp.as_path(), &[]);
     assert_eq!(inject(temp.as_path(), &names).lines().count(), names.len());
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
@@ -81,7 +79,7 @@ fn mistakes_are_refused_in_one_sentence() {
     assert!(status == Some(2) && text.contains("`arctic inject --list` prints the names"), "{text}");
     let (status, text) = fails(&["inject", "fatal-sock"]);
     assert!(status == Some(2) && text.contains("neither a card's directory nor an error"), "{text}");
-    let served = Served::start("small", Path::new(dir), &[]);
+    let served = serve("small", Path::new(dir), &[]);
     let mut client = UnixStream::connect(Path::new(dir).join("operator/operator.sock")).unwrap();
     client.write_all(b"{\"request\":\"inject\",\"error\":\"fatal-sock\"}\nhalt\n").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
@@ -101,10 +99,9 @@ fn mistakes_are_refused_in_one_sentence() {
 fn a_connection_takes_all_requests() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
-    let served = Served::start("small", dir, &[]);
-    let mut pf = served.client(dir, "pf").unwrap();
-    // Memory space and bus master.
-    pf.region_write(7, 4, &[6, 0]).unwrap();
+    let served = serve("small", dir, &[]);
+    let mut pf = connect(dir, "pf").unwrap();
+    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
     let mut client = UnixStream::connect(dir.join("operator/operator.sock")).unwrap();
     let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
     let mut request = |line: &str| -> serde_json::Value {

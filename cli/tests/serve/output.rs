@@ -2,23 +2,36 @@
 //! Output of commands to closed pipes and full disks, and file size limits of the process.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{PipeWriter, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Instant;
 
-use arctic_test_support::client::{DATA, Raw, Transport};
+use arctic_test_support::client::{CONFIG, DATA, Raw, Transport};
 use arctic_test_support::mi::{self, Global};
+use arctic_test_support::served::ChildProcess;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{CONFIG, CONTROL, NUM_VFS, Served, VF_ENABLE_AND_MSE, arctic, config_u16};
+use crate::{CONTROL, NUM_VFS, VF_ENABLE_AND_MSE, arctic, config_u16, connect, serve};
+
+/// The write end of a pipe without a read end.
+fn closed() -> PipeWriter {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer
+}
+
+/// A file on a full disk.
+fn full() -> File {
+    File::options().write(true).open("/dev/full").unwrap()
+}
 
 /// A closed pipe as stdout is not an error; a full disk is an error.
 #[test]
 fn closed_stdout_is_no_error_and_full_disk_is_one() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     let (path, out) = (dir.as_path().to_str().unwrap(), dir.as_path().join("firmware"));
     let batch = dir.as_path().join("batch");
     File::create(&batch).unwrap().write_all(&[1; 1 << 16]).unwrap();
@@ -41,18 +54,14 @@ fn closed_stdout_is_no_error_and_full_disk_is_one() {
         &["man"],
         &["serve", "--print-capabilities"],
     ] {
-        let mut child = arctic(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        let mut text = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-        assert_eq!((child.wait().unwrap().code(), text.as_str()), (Some(0), ""), "{arguments:?}");
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let output = arctic(arguments).stdout(full).output().unwrap();
+        let output = arctic(arguments).stdout(closed()).output().unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), text.as_str()), (Some(0), ""), "{arguments:?}");
+        let output = arctic(arguments).stdout(full()).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{arguments:?}: {text}");
         assert!(text.contains("the output cannot be written: No space left"), "{arguments:?}: {text}");
         // If the error message cannot be written, the exit status still reports the failure.
-        let full = || File::options().write(true).open("/dev/full").unwrap();
         let status = arctic(arguments).stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");
     }
@@ -61,15 +70,14 @@ fn closed_stdout_is_no_error_and_full_disk_is_one() {
 
 /// `arctic trace` exits when its stdout is closed or full.
 #[test]
-fn a_trace_ends_with_its_reader() {
+fn trace_exits_when_stdout_is_closed_or_full() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &[]);
+    let served = serve("small", dir.as_path(), &[]);
     let path = dir.as_path().to_str().unwrap();
-    let full = File::options().write(true).open("/dev/full").unwrap();
-    for (stdout, code) in [(Stdio::piped(), 0), (Stdio::from(full), 1)] {
-        let mut child = arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
-        drop(child.stdout.take());
-        // Resets and context loads generate trace events, until the command writes.
+    let error = "arctic: the output cannot be written: No space left";
+    for (stdout, code, error) in [(Stdio::from(closed()), 0, ""), (Stdio::from(full()), 1, error)] {
+        let mut child = ChildProcess::spawn(arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()));
+        // Resets and context loads generate trace events until the command writes: the command then notices.
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         crate::eventually("the exit of arctic trace", || {
             pf.reset_engine();
@@ -79,6 +87,10 @@ fn a_trace_ends_with_its_reader() {
         let mut text = String::new();
         child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(code), "{text}");
+        // The number of events is printed in either case.
+        let (count, rest) = text.split_once('\n').unwrap();
+        assert!(count.contains(" events, ") && count.ends_with(" missing"), "{text}");
+        assert!(rest.starts_with(error) && rest.lines().count() == usize::from(!error.is_empty()), "{text}");
         drop(pf);
         crate::eventually("no client left", || crate::status(dir.as_path())["functions"][0]["connected"] == false);
     }
@@ -103,20 +115,22 @@ fn a_file_size_limit_is_reported() {
 #[test]
 fn sigxfsz_does_not_end_the_server() {
     let dir = TempDir::new().unwrap();
-    let mut served = Served::start("small", dir.as_path(), &[]);
-    // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-    assert_eq!(unsafe { libc::kill(served.process.id() as i32, libc::SIGXFSZ) }, 0);
+    let mut served = serve("small", dir.as_path(), &[]);
+    served.process.signal(libc::SIGXFSZ);
     crate::status(dir.as_path());
     assert_eq!(served.process.try_wait().unwrap(), None, "the server has exited");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// A guest that writes NumVFs while VFs are enabled gets log lines on it, and a limited number of them.
+/// `MOST_LINES` of `src/card/reverted.rs`.
+const LINES_PER_SECOND: u64 = 4;
+
+/// Reverted writes of NumVFs are logged, at most [`LINES_PER_SECOND`] lines per second.
 #[test]
 fn reverted_configuration_writes_are_logged_up_to_a_limit() {
     let dir = TempDir::new().unwrap();
-    let served = Served::start("small", dir.as_path(), &["--vfs", "2"]);
-    let mut pf = served.client(dir.as_path(), "pf").unwrap();
+    let served = serve("small", dir.as_path(), &["--vfs", "2"]);
+    let mut pf = connect(dir.as_path(), "pf").unwrap();
     pf.region_write(CONFIG, NUM_VFS, &[2, 0]).unwrap();
     pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
     let started = Instant::now();
@@ -131,5 +145,6 @@ fn reverted_configuration_writes_are_logged_up_to_a_limit() {
         .lines()
         .filter(|line| line.contains("pf: NumVFs at 0x330 keeps 0x2: the guest's write of 0x1 is reverted"));
     let lines = lines.count() as u64;
-    assert!((1..=4 * (seconds + 1)).contains(&lines), "{lines} lines in {seconds} s");
+    let limits = LINES_PER_SECOND..=LINES_PER_SECOND * (seconds + 1);
+    assert!(limits.contains(&lines), "{lines} lines in {seconds} s");
 }

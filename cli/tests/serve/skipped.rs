@@ -10,7 +10,7 @@ use arctic_test_support::mi::{self, Process};
 use serde_json::Value;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{Served, arctic, eventually, status};
+use crate::{arctic, eventually, serve, status};
 
 /// Entry for a table of the next level: present and writable (xe: XE_PAGE_PRESENT, XE_PAGE_RW).
 const TABLE: u64 = 1 << 1 | 1 << 0;
@@ -42,7 +42,7 @@ fn report(dir: &Path) -> Value {
 fn skipped_user_commands_are_counted_in_status_log_report_and_trace() {
     let dir = TempDir::new().unwrap();
     let capture = dir.as_path().join("capture");
-    let served = Served::start("small", dir.as_path(), &["--trace", capture.to_str().unwrap()]);
+    let served = serve("small", dir.as_path(), &["--trace", capture.to_str().unwrap()]);
     let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
     run_batch(&mut pf);
     eventually("the end of the batch", || pf.read_u32(LMEM, DATA) == 8);
@@ -89,7 +89,7 @@ fn option_and_card_file_select_what_an_unmodelled_command_does() {
         (file.to_str().unwrap(), &["--unmodelled", "skip"], false),
     ] {
         let dir = TempDir::new().unwrap();
-        let served = Served::start(card, dir.as_path(), options);
+        let served = serve(card, dir.as_path(), options);
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         run_batch(&mut pf);
         let count = if stops { 1 } else { 2 };

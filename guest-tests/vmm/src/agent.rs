@@ -358,7 +358,7 @@ impl Agent {
 
     fn wait_for_answer(&self, within: Duration) -> Result<(), AgentError> {
         let start = Instant::now();
-        let mut looks = 0u32;
+        let mut polls = 0u32;
         while self.load64(at::ANSWER) != self.request {
             if self.load32(at::STATE) != READY && self.load64(at::ANSWER) != self.request {
                 return Err(AgentError::Gone);
@@ -366,8 +366,8 @@ impl Agent {
             if start.elapsed() > within {
                 return Err(AgentError::Silent(within));
             }
-            looks += 1;
-            if looks < 2000 {
+            polls += 1;
+            if polls < 2000 {
                 std::hint::spin_loop();
             } else {
                 // Let the vCPU and card threads use this CPU.

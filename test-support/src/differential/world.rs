@@ -34,7 +34,7 @@ pub const STEP: u32 = 1024;
 /// Maximum number of commands per run.
 pub const TIMEOUT: u32 = 64 * STEP;
 /// Number of steps ending in `Outcome::Spinning` that count as one full step.
-const LOOKS: u32 = 64;
+const SPINNING_STEPS: u32 = 64;
 
 struct NullSink;
 
@@ -285,11 +285,11 @@ impl World {
         let (budget, steps) = work.interruptions.map_or((STEP, self.timeout / STEP), |n| (n, self.timeout / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
         // A step that ends in a spinning loop is short.
-        let mut rest = steps * LOOKS;
+        let mut rest = steps * SPINNING_STEPS;
         while rest != 0 {
             let engine = &mut self.engines[work.engine.index()];
             outcome = engine.step(&self.gt, budget);
-            rest = rest.saturating_sub(if outcome == Outcome::Spinning { 1 } else { LOOKS });
+            rest = rest.saturating_sub(if outcome == Outcome::Spinning { 1 } else { SPINNING_STEPS });
             match outcome {
                 Outcome::Preempted => {
                     left += 1;

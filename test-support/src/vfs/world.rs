@@ -224,7 +224,7 @@ struct Running {
 
 /// Maximum time between two reads of the clock, in ns. Longer delays are caused by a busy host and must not be charged
 /// to guests.
-const LONGEST_LOOK: u64 = 2_000_000;
+const LONGEST_INTERVAL: u64 = 2_000_000;
 
 impl Time {
     /// Returns a clock that runs in real time.
@@ -249,7 +249,7 @@ impl Clock for Time {
             let mut running = running.lock().unwrap();
             let gone = std::mem::replace(&mut running.last, Instant::now());
             let gone = running.last.duration_since(gone).as_nanos() as u64;
-            running.elapsed += gone.min(LONGEST_LOOK);
+            running.elapsed += gone.min(LONGEST_INTERVAL);
             running.elapsed
         });
         elapsed + self.1.now()

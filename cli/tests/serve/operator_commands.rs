@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! What operators see of served cards: which card a command without a directory means, power states, quotas of VFs that are
-//! not enabled, `arctic status --watch`, and filters of `arctic trace`.
+//! Commands of the operator: selection of the card if no directory is given, power states, rows of `arctic status`,
+//! `arctic status --watch`, filters of `arctic trace`, metrics.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -8,13 +8,14 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::ptr;
 
+use arctic_test_support::client::{COMMAND, CONFIG, MEMORY_AND_BUS_MASTER};
+use arctic_test_support::process::skipped;
+use arctic_test_support::served::ChildProcess;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{Served, arctic, fails, status};
+use crate::{arctic, connect, eventually, fails, serve, status};
 
-/// Region index of configuration space, and offsets in it.
-const CONFIG: u32 = 7;
-const COMMAND: u64 = 4;
+/// Offset of the pointer to the first capability in configuration space.
 const CAPABILITIES: u64 = 0x34;
 /// ID of the power management capability, and the offset of Control/Status in it.
 const POWER_MANAGEMENT: u8 = 1;
@@ -24,7 +25,7 @@ const PM_CONTROL: u64 = 4;
 #[test]
 fn with_several_cards_a_command_without_a_directory_lists_them() {
     let temps = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-    let served = temps.each_ref().map(|temp| Served::start("small", temp.as_path(), &[]));
+    let served = temps.each_ref().map(|temp| serve("small", temp.as_path(), &[]));
     for command in [&["status"][..], &["status", "--watch"], &["trace"], &["inject"], &["inject", "fatal-soc"]] {
         let (status, text) = fails(command);
         assert_eq!((status, text.lines().count()), (Some(2), 1), "{command:?}: {text}");
@@ -38,13 +39,13 @@ fn with_several_cards_a_command_without_a_directory_lists_them() {
     }
 }
 
-/// A command in a network namespace of its own, in which no other card is served; `None` if the host does not permit user
-/// namespaces.
+/// A shell script in a network namespace of its own, in which no other card is served; `$0` is the program. `None` if the
+/// host does not permit user namespaces.
 fn isolated(script: &str) -> Option<Command> {
     let unshare = ["--map-root-user", "--net"];
     let permitted = Command::new("unshare").args(unshare).arg("true").stderr(Stdio::null()).status();
     if !permitted.is_ok_and(|status| status.success()) {
-        eprintln!("the host does not permit user namespaces");
+        skipped("this host does not permit user namespaces");
         return None;
     }
     let mut command = Command::new("unshare");
@@ -52,27 +53,41 @@ fn isolated(script: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Without a directory, the commands mean the only card; without a card they fail with status 1.
+/// Without a directory, a command uses the only card.
 #[test]
-fn the_only_card_is_found() {
+fn command_without_a_directory_uses_the_only_card() {
     let temp = TempDir::new().unwrap();
-    let script = "for command in status trace inject; do\n\
-        if \"$0\" $command; then exit 1; else echo \"status $?\"; fi\n\
-        done 2>&1\n\
-        \"$0\" serve --card small --dir \"$1\" 2>&1 > \"$1.out\" & server=$!\n\
-        until [ -S \"$1/operator/operator.sock\" ]; do kill -0 $server; sleep 0.05; done\n\
+    // The trap ends the server, which has the test's pipe, if a command fails. The server prints after its sockets listen.
+    let script = "\"$0\" serve --card small --dir \"$1\" 2>&1 > \"$1.out\" & server=$!\n\
+        trap 'kill $server' EXIT\n\
+        for try in $(seq 600); do [ -s \"$1.out\" ] && break; kill -0 $server; sleep 0.05; done\n\
+        [ -s \"$1.out\" ]\n\
         \"$0\" status --json\n\
         \"$0\" inject correctable-l3\n\
         \"$0\" inject\n\
+        trap - EXIT\n\
         kill $server\nwait $server";
     let Some(mut command) = isolated(script) else { return };
     let output = command.arg(temp.as_path().join("card")).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    for line in ["{\"card\":\"Flex 170", "raised correctable-l3: ", "correctable  0x00000001"] {
+        assert!(text.lines().any(|found| found.starts_with(line)), "{line}: {text}");
+    }
+}
+
+/// Without a directory and without a card, a command fails with status 1.
+#[test]
+fn command_without_a_directory_fails_without_a_card() {
+    let script = "for command in status trace inject; do\n\
+        if \"$0\" $command; then exit 1; else echo \"status $?\"; fi\n\
+        done 2>&1";
+    let Some(mut command) = isolated(script) else { return };
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let none = "arctic: this user serves no card: start one with `arctic boot` or `arctic serve`";
     assert_eq!((text.matches(none).count(), text.matches("status 1\n").count()), (3, 3), "{text}");
-    assert!(text.contains("\n{\"card\":\"Flex 170") && text.contains("\nraised correctable-l3: "), "{text}");
-    assert!(text.contains("correctable  0x00000001"), "{text}");
 }
 
 /// Writes the power state of the PF through its client.
@@ -94,9 +109,9 @@ fn set_power_state(pf: &mut vfio_user::Client, state: u8) {
 fn an_error_for_a_pf_in_d3hot_is_raised_with_a_warning() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
-    let served = Served::start("small", dir, &[]);
-    let mut pf = served.client(dir, "pf").unwrap();
-    pf.region_write(CONFIG, COMMAND, &[6, 0]).unwrap();
+    let served = serve("small", dir, &[]);
+    let mut pf = connect(dir, "pf").unwrap();
+    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
     let inject = || arctic(&["inject", dir.to_str().unwrap(), "nonfatal-soc"]).output().unwrap();
     for (state, name, warns) in [(0, "D0", false), (3, "D3hot", true), (0, "D0", false)] {
         set_power_state(&mut pf, state);
@@ -107,21 +122,22 @@ fn an_error_for_a_pf_in_d3hot_is_raised_with_a_warning() {
         let warning = text.contains("warning: the PF is in D3hot") && text.contains("power/control");
         assert_eq!((warning, text.lines().count()), (warns, usize::from(warns)), "{name}: {text}");
     }
-    let table = String::from_utf8(arctic(&["status", dir.to_str().unwrap()]).output().unwrap().stdout).unwrap();
-    assert!(table.contains("firmware: guc not loaded"), "{table}");
-    let words: Vec<&str> = table.split_whitespace().collect();
-    assert!(words.windows(3).any(|words| words == ["pf", "idle", "D0"]), "{table}");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// VFs have a row before they are enabled; a card that provisions itself has quotas and firmware.
+/// The PF and VFs that are not enabled have a row; a card that provisions itself has quotas and firmware.
 #[test]
-fn every_vf_has_a_row() {
+fn status_has_a_row_for_each_vf_before_vf_enable() {
     for (options, state, quota) in
         [(&["--vfs", "2"][..], "absent", false), (&["--vfs", "2", "--provision", "config"], "no client", true)]
     {
         let temp = TempDir::new().unwrap();
-        let served = Served::start("small", temp.as_path(), options);
+        let served = serve("small", temp.as_path(), options);
+        // A card that provisions itself has no socket of the PF.
+        let mut pf = connect(temp.as_path(), "pf");
+        if let Some(pf) = &mut pf {
+            pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
+        }
         let document = status(temp.as_path());
         assert_eq!(document["functions"].as_array().unwrap().len(), 3);
         assert_eq!(document["functions"][2]["quota"]["local_memory"].as_u64().is_some_and(|bytes| bytes != 0), quota);
@@ -132,6 +148,10 @@ fn every_vf_has_a_row() {
         for vf in ["vf1", "vf2"] {
             assert!(table.contains(&format!("\n{vf:<9} {state}")), "{table}");
         }
+        assert_eq!(table.contains("firmware: guc not loaded"), !quota, "{table}");
+        let words: Vec<&str> = table.split_whitespace().collect();
+        let pf_row = words.windows(3).any(|words| words == ["pf", "idle", "D0"]);
+        assert_eq!((pf_row, pf.is_some()), (!quota, !quota), "{table}");
         assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     }
 }
@@ -142,9 +162,9 @@ fn watching_ends_with_a_signal_or_with_the_card() {
     for signal in [Some(libc::SIGINT), None] {
         let temp = TempDir::new().unwrap();
         let dir = temp.as_path().to_str().unwrap();
-        let served = Served::start("small", temp.as_path(), &[]);
+        let served = serve("small", temp.as_path(), &[]);
         let arguments = ["status", dir, "--json", "--watch", "1"];
-        let mut watch = arctic(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut watch = ChildProcess::spawn(arctic(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()));
         let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
         let mut uptime = || {
             let document: serde_json::Value = serde_json::from_str(&lines.next()?.unwrap()).unwrap();
@@ -153,8 +173,7 @@ fn watching_ends_with_a_signal_or_with_the_card() {
         let (first, second) = (uptime().unwrap(), uptime().unwrap());
         assert!(second - first > 0.5, "{first}, {second}");
         if let Some(signal) = signal {
-            // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
-            assert_eq!(unsafe { libc::kill(watch.id() as i32, signal) }, 0);
+            watch.signal(signal);
             assert!(watch.wait().unwrap().success());
         }
         assert_eq!(served.end(libc::SIGTERM).0, Some(0));
@@ -163,14 +182,20 @@ fn watching_ends_with_a_signal_or_with_the_card() {
         watch.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, if signal.is_some() { "" } else { "the card is no longer served\n" });
     }
-    for wrong in ["0", "86401", "x"] {
-        assert_eq!(fails(&["status", "--watch", wrong]).0, Some(2), "{wrong}");
+}
+
+#[test]
+fn status_with_an_invalid_watch_interval_is_a_usage_error() {
+    let temp = TempDir::new().unwrap();
+    for (interval, reason) in [("0", "1..=86400"), ("86401", "1..=86400"), ("x", "invalid value 'x'")] {
+        let (status, text) = fails(&["status", temp.as_path().to_str().unwrap(), "--watch", interval]);
+        assert!(status == Some(2) && text.contains(reason), "{interval}: {status:?}: {text}");
     }
 }
 
 /// A filter that no event of the card can pass is refused, by the program and by the card.
 #[test]
-fn a_filter_that_matches_nothing_is_refused() {
+fn trace_filter_that_matches_no_event_is_refused() {
     for (card, options, filter, reason) in [
         ("ivb", &[][..], ["--function", "vf1"], "the card has no vf1: it has pf, and no VFs"),
         (
@@ -182,13 +207,13 @@ fn a_filter_that_matches_nothing_is_refused() {
         ("small", &["--vfs", "2"], ["--function", "vf9"], "the card has no vf9: it has pf, and vf1 to vf2"),
     ] {
         let temp = TempDir::new().unwrap();
-        let served = Served::start(card, temp.as_path(), options);
+        let served = serve(card, temp.as_path(), options);
         let (status, text) = fails(&[&["trace", temp.as_path().to_str().unwrap()], &filter[..]].concat());
         assert_eq!((status, text), (Some(2), format!("arctic: {reason}\n")));
         assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     }
     let temp = TempDir::new().unwrap();
-    let served = Served::start("small", temp.as_path(), &["--vfs", "2"]);
+    let served = serve("small", temp.as_path(), &["--vfs", "2"]);
     let request = b"{\"request\":\"trace\",\"filter\":{\"functions\":[1,3]}}\n";
     let mut client = std::os::unix::net::UnixStream::connect(temp.as_path().join("operator/operator.sock")).unwrap();
     std::io::Write::write_all(&mut client, request).unwrap();
@@ -207,27 +232,31 @@ fn terminal() -> (OwnedFd, File) {
     unsafe { (OwnedFd::from_raw_fd(slave), File::from_raw_fd(master)) }
 }
 
-/// On a terminal `arctic trace` says that it is connected while no event comes.
+/// While there is no event, `arctic trace` prints that it is connected if stderr is a terminal.
 #[test]
-fn a_trace_without_events_prints_that_it_waits() {
+fn trace_reports_the_connection_on_a_terminal_only() {
     let temp = TempDir::new().unwrap();
-    let served = Served::start("small", temp.as_path(), &[]);
-    let trace = |stderr: Stdio| {
-        let command = ["trace", temp.as_path().to_str().unwrap()];
-        arctic(&command).stdout(Stdio::null()).stderr(stderr).spawn().unwrap()
+    let served = serve("small", temp.as_path(), &[]);
+    let trace = |stderr: Stdio, more: &[&str]| {
+        let command = [&["trace", temp.as_path().to_str().unwrap()], more].concat();
+        ChildProcess::spawn(arctic(&command).stdout(Stdio::null()).stderr(stderr))
     };
-    let mut on_pipe = trace(Stdio::piped());
+    let save = temp.as_path().join("save");
+    let mut on_pipe = trace(Stdio::piped(), &["--save", save.to_str().unwrap()]);
+    eventually("the file, which is created after the card has accepted the trace", || save.exists());
     let (slave, master) = terminal();
-    let on_terminal = trace(slave.into());
+    let mut on_terminal = trace(slave.into(), &[]);
+    // Open until the end: the command writes to the terminal again.
+    let mut master = BufReader::new(master);
     let mut line = String::new();
-    BufReader::new(master).read_line(&mut line).unwrap();
+    master.read_line(&mut line).unwrap();
     assert!(line.starts_with("connected to ") && line.trim_end().ends_with("waiting for events"), "{line}");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     let mut text = String::new();
     on_pipe.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert!(text.starts_with("the card is no longer served\n"), "{text}");
-    for mut child in [on_terminal, on_pipe] {
-        child.wait().unwrap();
+    for child in [&mut on_terminal, &mut on_pipe] {
+        assert!(child.wait().unwrap().success());
     }
 }
 
@@ -235,8 +264,8 @@ fn a_trace_without_events_prints_that_it_waits() {
 #[test]
 fn metrics_are_served_over_http() {
     let temp = TempDir::new().unwrap();
-    let served = Served::start("small", temp.as_path(), &["--vfs", "1", "--metrics", "127.0.0.1:0", "--json"]);
-    let document: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let served = serve("small", temp.as_path(), &["--vfs", "1", "--metrics", "127.0.0.1:0", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     let url = document["metrics"].as_str().unwrap();
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
     let scrape = || {
@@ -249,7 +278,7 @@ fn metrics_are_served_over_http() {
     let text = scrape();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains("\narctic_function_connected{function=\"pf\"} 0\n"), "{text}");
-    let mut pf = served.client(temp.as_path(), "pf").unwrap();
+    let mut pf = connect(temp.as_path(), "pf").unwrap();
     pf.region_read(CONFIG, 0, &mut [0; 4]).unwrap();
     let text = scrape();
     for line in [
