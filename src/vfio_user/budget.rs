@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether others have to wait.
-pub const LOOK: Duration = Duration::from_millis(2);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Maximum time charged per interval. A busy host may schedule the waiting thread much later, which must not be charged
 /// to the client.
-const MOST_OF_A_LOOK: Duration = Duration::from_millis(4);
+const MAX_CHARGE: Duration = Duration::from_millis(4);
 /// Number of threads that a wait wakes one after the other: the client's, the one that receives the reply, the waiting
 /// one. On an overloaded host each of them waits for a CPU, on average for equally long.
 const WAKEUPS: u32 = 3;
@@ -87,7 +87,7 @@ impl Budget {
             self.left = self.left.saturating_add(gone / REGAINED).min(FULL);
         } else if held_up {
             let charge = gone.saturating_sub(host_delay.saturating_mul(WAKEUPS)).max(gone / LEAST_SHARE);
-            self.left = self.left.saturating_sub(charge.min(MOST_OF_A_LOOK));
+            self.left = self.left.saturating_sub(charge.min(MAX_CHARGE));
         }
     }
 
@@ -159,8 +159,8 @@ mod tests {
                 let begun = now;
                 loop {
                     let left = answer.min(ANSWER).saturating_sub(now - begun);
-                    now += left.min(LOOK) + host_delay;
-                    if left <= LOOK || !budget.go_on(Moment { now, held_up, host_delay }) {
+                    now += left.min(POLL_INTERVAL) + host_delay;
+                    if left <= POLL_INTERVAL || !budget.go_on(Moment { now, held_up, host_delay }) {
                         break;
                     }
                 }
@@ -243,7 +243,7 @@ mod tests {
         assert!(budget.go_on(at(start + 100 * MS, false)));
         assert_eq!(budget.left, FULL);
         assert!(budget.go_on(at(start + 102 * MS, true)));
-        assert_eq!(budget.left, FULL - LOOK);
+        assert_eq!(budget.left, FULL - POLL_INTERVAL);
     }
 
     /// Late scheduling of the waiting thread does not exhaust the client's budget.
@@ -253,7 +253,7 @@ mod tests {
         let mut budget = Budget::new(start);
         assert!(budget.begin(at(start, true)));
         assert!(budget.go_on(at(start + MINUTE, true)));
-        assert_eq!(budget.left, FULL - MOST_OF_A_LOOK);
+        assert_eq!(budget.left, FULL - MAX_CHARGE);
     }
 
     #[test]

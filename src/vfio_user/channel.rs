@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
-use super::budget::LOOK;
+use super::budget::POLL_INTERVAL;
 use super::wire::{HEADER_LEN, Header, MAX_FDS};
 
 /// Time for which a client may leave its socket full before it is disconnected. Only the connection's own thread waits
@@ -61,7 +61,7 @@ impl PollToken for Wake {
     }
 }
 
-/// Returns the remaining time that a thread may wait for the client. Called at every [`LOOK`] interval of a wait.
+/// Returns the remaining time that a thread may wait for the client. Called at every [`POLL_INTERVAL`] interval of a wait.
 pub type TimeLeft<'a> = dyn Fn(Instant) -> Duration + 'a;
 
 /// Returns a patience that ends after `time` from now.
@@ -71,8 +71,8 @@ pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
 }
 
 /// Returns the time until the next check; `None` if the patience has ended.
-pub fn next_look(time_left: &TimeLeft<'_>) -> Option<Duration> {
-    Some(time_left(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
+pub fn next_poll(time_left: &TimeLeft<'_>) -> Option<Duration> {
+    Some(time_left(Instant::now()).min(POLL_INTERVAL)).filter(|timeout| !timeout.is_zero())
 }
 
 /// The sending half, shared by the function's thread (replies) and engine threads (DMA messages).
@@ -105,8 +105,8 @@ impl Outgoing {
     fn begin(&self, time_left: &TimeLeft<'_>) -> Option<Sending<'_>> {
         let mut sending = self.sending();
         while *sending {
-            let look = next_look(time_left)?;
-            let waited = self.sent.wait_timeout(sending, look);
+            let timeout = next_poll(time_left)?;
+            let waited = self.sent.wait_timeout(sending, timeout);
             (sending, _) = waited.ignore_poison();
         }
         *sending = true;
@@ -115,9 +115,9 @@ impl Outgoing {
 
     /// Waits for space in the socket buffer, until the next check; fails with `TimedOut` if the patience has ended.
     fn wait_for_room(&self, time_left: &TimeLeft<'_>) -> io::Result<()> {
-        let look = next_look(time_left).ok_or(ErrorKind::TimedOut)?;
-        let look = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&look)) {
+        let timeout = next_poll(time_left).ok_or(ErrorKind::TimedOut)?;
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -14,14 +14,14 @@ use arctic_device_model::host::Function;
 use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, Moment, StepBudget, run_delay};
-use super::channel::{Sender, TimeLeft, for_a_time, next_look};
+use super::channel::{Sender, TimeLeft, for_a_time, next_poll};
 use super::quota::Ledger;
 use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
 use crate::pci::function_name;
 
 /// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
 /// wait for this thread.
-const BUSY_LOOKS: u32 = 5;
+const BUSY_POLLS: u32 = 5;
 
 /// Bytes before the data.
 const ACCESS_LEN: usize = size_of::<DmaAccess>();
@@ -210,10 +210,10 @@ impl ClientDma {
     }
 
     fn wait(&self, reply: &Receiver<Reply>, time_left: &TimeLeft<'_>) -> Reply {
-        let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0_u32);
+        let (mut request, mut polls) = (self.requests.load(Ordering::Acquire), 0_u32);
         loop {
-            let look = next_look(time_left).ok_or(DmaError::NoAnswer)?;
-            match reply.recv_timeout(look) {
+            let timeout = next_poll(time_left).ok_or(DmaError::NoAnswer)?;
+            match reply.recv_timeout(timeout) {
                 Ok(reply) => return reply,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(DmaError::NoAnswer),
@@ -221,9 +221,9 @@ impl ClientDma {
             // The receiving thread may need a lock that this thread holds, in which case no reply can arrive
             // (deadlock).
             let now = self.requests.load(Ordering::Acquire);
-            looks = if now == request && now % 2 == 1 { looks.saturating_add(1) } else { 0 };
+            polls = if now == request && now % 2 == 1 { polls.saturating_add(1) } else { 0 };
             request = now;
-            if looks >= BUSY_LOOKS {
+            if polls >= BUSY_POLLS {
                 return Err(DmaError::NoAnswer);
             }
         }

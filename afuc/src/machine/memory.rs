@@ -70,13 +70,13 @@ impl Memory {
             return Err(FaultKind::Unaligned(address));
         }
         if self.last.0 != address >> 12 {
-            self.look_up(address)?;
+            self.lookup(address)?;
         }
         let page = self.pages.get_mut(self.last.1).ok_or(FaultKind::Unmapped(address))?;
         Ok(&mut page[(address >> 2) as usize % PAGE_WORDS])
     }
 
-    fn look_up(&mut self, address: u64) -> Access<()> {
+    fn lookup(&mut self, address: u64) -> Access<()> {
         let page = address >> 12;
         let index = match self.numbers.get(&page) {
             Some(index) => *index,

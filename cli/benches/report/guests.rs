@@ -55,12 +55,12 @@ pub struct Probe {
 
 /// Records the card's memory usage when the guest prints `idle`.
 #[derive(Default)]
-struct Look {
+struct MemoryAtIdle {
     printed: Vec<u8>,
     held: Option<Result<MemoryUse>>,
 }
 
-impl Sink for Look {
+impl Sink for MemoryAtIdle {
     fn output(&mut self, bytes: &[u8]) {
         self.printed.extend_from_slice(bytes);
         if self.held.is_none() && self.printed.windows(4).any(|word| word == b"idle") {
@@ -74,11 +74,11 @@ impl Sink for Look {
 /// Boots a guest that only probes the card.
 pub fn probe() -> Result<Probe> {
     let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
-    let mut look = Look::default();
+    let mut sink = MemoryAtIdle::default();
     let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
-    let report = boot::run(&options, &job, &mut look, &StderrProgress::default())?;
+    let report = boot::run(&options, &job, &mut sink, &StderrProgress::default())?;
     ensure!(report.ok, "xe did not probe the card (the guest's log: {})", report.log.display());
-    let held = look.held.context("the guest did not print that it is idle")??;
+    let held = sink.held.context("the guest did not print that it is idle")??;
     Ok(Probe { trapped: report.trapped, held })
 }
 

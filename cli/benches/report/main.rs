@@ -178,7 +178,7 @@ fn bench_of(package: &str, bench: &str) -> Result<String> {
     });
     let status = loop {
         interrupt::check()?;
-        if let Some(status) = child.wait(process::LOOK)? {
+        if let Some(status) = child.wait(process::POLL_INTERVAL)? {
             break status;
         }
     };

@@ -17,7 +17,7 @@ use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::card;
 use arctic_guest_runner::devices::{KERNEL_ARGUMENTS, Place, lines, quoted};
 use arctic_guest_runner::guest_process::{Options, Server};
-use arctic_guest_runner::process::{Child, LOOK};
+use arctic_guest_runner::process::{Child, POLL_INTERVAL};
 use arctic_guest_runner::progress::{Progress, StderrProgress};
 use arctic_guest_runner::viommu::Viommu;
 use arctic_guest_runner::{interrupt, path, skipped, terminal, tsc};
@@ -245,7 +245,7 @@ impl Args {
                 return Ok(status);
             }
             server.check()?;
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

@@ -316,7 +316,7 @@ fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn firmware_is_written_where_the_kernel_looks() {
+fn firmware_is_written_to_the_folder_that_the_kernel_searches() {
     let dir = TempDir::new().unwrap();
     let output = arctic(&["firmware", "--out", dir.as_path().to_str().unwrap()]).output().unwrap();
     assert!(output.status.success());

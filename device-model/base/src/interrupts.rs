@@ -56,8 +56,8 @@ impl<S> Delivery<S> {
 
     /// Returns what `look` finds in the sources. It may change them, as reads of some registers do, but not so that an
     /// MSI must be sent.
-    pub fn with<T>(&self, look: impl FnOnce(&mut S) -> T) -> T {
-        look(&mut self.state().sources)
+    pub fn with<T>(&self, access: impl FnOnce(&mut S) -> T) -> T {
+        access(&mut self.state().sources)
     }
 
     fn state(&self) -> MutexGuard<'_, State<S>> {

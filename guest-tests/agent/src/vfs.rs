@@ -19,7 +19,7 @@ use crate::pci_address::CARD_ADDRESS;
 /// Number of VFs that work concurrently.
 const AT_ONCE: usize = 8;
 /// Polling interval while waiting for the next driver.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Minimum interval between progress lines of a long step.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -117,7 +117,7 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
     let mut last_progress = start;
     while took.len() < usize::from(vfs.count) {
         // Loaded before the check below, so that a change made before `finished` was set is not missed.
-        let last_look = finished.load(Ordering::Acquire);
+        let is_last = finished.load(Ordering::Acquire);
         let next = u8::try_from(took.len() + 1).ok().and_then(|number| sysfs.virtual_function(&vfs.pf, number));
         if next.is_some() {
             begun.get_or_insert_with(Instant::now);
@@ -128,8 +128,8 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
                 begun = Some(Instant::now());
                 continue;
             }
-            _ if last_look => break,
-            _ => thread::sleep(LOOK),
+            _ if is_last => break,
+            _ => thread::sleep(POLL_INTERVAL),
         }
         if last_progress.elapsed() >= PROGRESS_INTERVAL {
             last_progress = Instant::now();

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use arctic_guest_runner::clocks::INCONCLUSIVE;
 use arctic_guest_runner::host_load::Snapshot;
 use arctic_guest_runner::interrupt::{self, Interrupted};
-use arctic_guest_runner::process::{Child, LOOK};
+use arctic_guest_runner::process::{Child, POLL_INTERVAL};
 use clap::Parser;
 
 /// Grace period for a run to clean up between SIGTERM and SIGKILL.
@@ -133,6 +133,6 @@ fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
             child.stop(TIMEOUT)?;
             return interrupted.map(|()| None).map_err(Into::into);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }

@@ -19,7 +19,7 @@ use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
 use crate::number::count;
-use crate::process::{self, LOOK};
+use crate::process::{self, POLL_INTERVAL};
 use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
 use crate::tsc;
@@ -358,7 +358,7 @@ impl RunningGuest {
     pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<GuestEvent> {
         loop {
             interrupt::check()?;
-            match self.running.events.recv_timeout(LOOK) {
+            match self.running.events.recv_timeout(POLL_INTERVAL) {
                 Ok(event) => return Ok(GuestEvent::Event(event)),
                 Err(RecvTimeoutError::Disconnected) => return Ok(GuestEvent::End),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::interrupt;
 
 /// Interval at which waiting loops poll the interrupt flag and child processes.
-pub const LOOK: Duration = Duration::from_millis(20);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Limit for a child's exit after EOF of its stdout, and then for EOF of its stderr.
 const EXIT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -72,7 +72,7 @@ impl Child {
             if start.elapsed() >= limit {
                 return Ok(None);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
         // SAFETY: signal 0 only checks whether the group exists.
         while unsafe { libc::kill(-group, 0) } == 0 {
             assert!(start.elapsed() < Duration::from_secs(5), "a process of the group is still alive");
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

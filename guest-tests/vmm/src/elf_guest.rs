@@ -71,10 +71,10 @@ pub fn build() -> Result<&'static Path, String> {
 pub fn unable() -> Option<&'static str> {
     static UNABLE: OnceLock<Option<String>> = OnceLock::new();
     let required = std::env::var("ARCTIC_KVM").is_ok_and(|value| value == "required");
-    if required { None } else { UNABLE.get_or_init(look).as_deref() }
+    if required { None } else { UNABLE.get_or_init(missing_support).as_deref() }
 }
 
-fn look() -> Option<String> {
+fn missing_support() -> Option<String> {
     // The tests report other errors.
     let boot = Boot::Elf { elf: build().ok()?.into(), command_line: "nothing".into() };
     let config = Config { boot, memory: 32 << 20, cpus: 1, card: None, output: Box::new(io::sink()) };

@@ -32,11 +32,11 @@ pub fn lmtt_defines_the_local_memory_of_a_vf(machine: &mut dyn Machine) {
             let value = u64::from(vf) << 32 | at | 1;
             assert_eq!(machine.bar64(vf, 2, at), value, "VF {vf} at {at:#x}");
             assert_eq!(
-                pf.look(machine, frames(vf) + at),
+                pf.copy_dword(machine, frames(vf) + at),
                 value as u32,
                 "VF {vf} at {at:#x}, as read by the PF's engines"
             );
-            assert_eq!(pf.look(machine, frames(vf) + at + 4), u32::from(vf));
+            assert_eq!(pf.copy_dword(machine, frames(vf) + at + 4), u32::from(vf));
             let mut beside = [0; 8];
             assert!(machine.read_beside(vf, 2, at, &mut beside), "no alternative path to a VF's local memory");
             assert_eq!(u64::from_le_bytes(beside), value);

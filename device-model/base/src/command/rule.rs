@@ -116,7 +116,7 @@ impl Rule {
 
     /// Returns whether the rule depends on the second dword.
     #[inline]
-    pub const fn looks_at_operand(self) -> bool {
+    pub const fn depends_on_operand(self) -> bool {
         self.operand != 0
     }
 }

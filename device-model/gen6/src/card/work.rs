@@ -19,12 +19,12 @@ use crate::topology::EngineId;
 
 /// Maximum number of commands that an engine executes in a step.
 const STEP_BUDGET: u32 = 1024;
-/// Time in ns until an engine that waits looks again: the first time, and at most.
+/// Time in ns until an engine that waits polls again: the first time, and at most.
 const FIRST_WAIT: u64 = 20_000;
 const LONGEST_WAIT: u64 = 1_000_000;
-/// Time between two looks at a step whose end a thread waits for, and their number where the wait may be a deadlock.
-const LOOK: Duration = Duration::from_micros(20);
-const LOOKS: u32 = 200;
+/// Time between two polls at a step whose end a thread waits for, and their number where the wait may be a deadlock.
+const POLL_INTERVAL: Duration = Duration::from_micros(20);
+const MAX_POLLS: u32 = 200;
 
 /// An engine, and when its next step is due.
 pub(super) struct EngineSlot {
@@ -32,7 +32,7 @@ pub(super) struct EngineSlot {
     pub(super) engine: Mutex<Engine>,
     /// Time of the next step in ns of [`Gt::now`](crate::gt::Gt::now); 0 at once.
     pub(super) due: AtomicU64,
-    /// Time that the engine waits before it looks again, in ns; doubled each time.
+    /// Time that the engine waits before it polls again, in ns; doubled each time.
     pub(super) wait: AtomicU64,
 }
 
@@ -140,12 +140,12 @@ impl Card {
     /// are then not in use. A step that waits for the client which this thread serves cannot end before it returns, so
     /// this gives up on one after milliseconds; the accesses of such a step are requests, which the client itself checks.
     pub(super) fn pass_step_boundary(&self, selected: impl Fn(EngineId) -> bool) {
-        let looks = if self.gt.view().may_wait_for_client() { LOOKS } else { u32::MAX };
+        let polls = if self.gt.view().may_wait_for_client() { MAX_POLLS } else { u32::MAX };
         for slot in self.engines.iter().filter(|slot| selected(slot.id)) {
             // Not by the engine's lock: a worker that executes one step after the other could take it first each time.
             let step = self.gt.step_in_progress(slot.id);
             let in_progress = || step.is_some() && self.gt.step_in_progress(slot.id) == step;
-            (0..looks).take_while(|_| in_progress()).for_each(|_| thread::sleep(LOOK));
+            (0..polls).take_while(|_| in_progress()).for_each(|_| thread::sleep(POLL_INTERVAL));
         }
     }
 

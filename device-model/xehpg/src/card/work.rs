@@ -160,7 +160,7 @@ impl Card {
                 self.report(id, load, outcome, skipped);
             }
         }
-        self.engines.look_at_all();
+        self.engines.poll_all();
         true
     }
 }

@@ -224,6 +224,6 @@ mod tests {
         let straight = || COMMANDS.iter().filter(|command| command.action.straight());
         assert!(straight().all(|command| command.classes == Classes::ALL));
         let rules = straight().flat_map(|command| Requester::ALL.map(|requester| command.rule(requester)));
-        assert!(rules.into_iter().all(|rule| !rule.looks_at_operand()));
+        assert!(rules.into_iter().all(|rule| !rule.depends_on_operand()));
     }
 }

@@ -6,7 +6,7 @@ use arctic_sriov::number::{high, low};
 
 use super::access::address;
 use super::head::REPORTED_HEAD;
-use super::running::Look;
+use super::running::SemaphoreCheck;
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::mi::fields;
@@ -113,9 +113,9 @@ impl Streamer<'_> {
         let (global, register) = (fields::GLOBAL.is_set_in(header), fields::WAIT_REGISTER.is_set_in(header));
         // Ordering: the signal count must be read before memory, otherwise a signal after the read of memory could be
         // lost.
-        let look = Look { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
+        let check = SemaphoreCheck { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
         let polled = register || fields::WAIT_MODE.is_set_in(header);
-        if !polled && self.running.semaphore == Some(look) {
+        if !polled && self.running.semaphore == Some(check) {
             return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
         }
         let mut at = address(word(words, 2), word(words, 3));
@@ -146,7 +146,7 @@ impl Streamer<'_> {
             return Ok(Flow::Next);
         }
         // If synchronous context switches are inhibited, a wait on memory is reported to the scheduler once.
-        let reported = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
+        let reported = self.running.semaphore.replace(check).is_some_and(|last| last.at == check.at);
         if !reported && !register && self.registers.fields::<ContextControl>().inhibit_synchronous_switch() {
             self.signal(SEMAPHORE_WAIT)?;
         }

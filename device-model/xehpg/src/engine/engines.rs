@@ -153,7 +153,7 @@ impl Engines {
     }
 
     /// Cancels the deferral of all engines after a memory change, because their wait conditions may now be met.
-    pub fn look_at_all(&self) {
+    pub fn poll_all(&self) {
         self.changes.notify(self.slots.iter().map(|slot| &slot.wakeup));
     }
 

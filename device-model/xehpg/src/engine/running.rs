@@ -20,7 +20,7 @@ pub(super) enum Phase {
 
 /// A check of a semaphore: address of the wait command, and number of signals before the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct SemaphoreCheck {
     pub at: u64,
     pub signals: u64,
 }
@@ -67,7 +67,7 @@ pub(super) struct Running {
     /// A command was skipped in a batch of user space.
     pub skipped: bool,
     /// The last check of a semaphore that was not satisfied.
-    pub semaphore: Option<Look>,
+    pub semaphore: Option<SemaphoreCheck>,
     /// Target of memory-based interrupts, if the image enables them.
     pub report: Option<Report>,
     /// The wait command already reported to trace subscribers: its address, and the value of

@@ -5,7 +5,7 @@
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// Minimum and maximum delay between two checks of an unsatisfied wait, in nanoseconds.
-const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
+const POLL_INTERVAL: (u64, u64) = (20_000, 1_000_000);
 /// The delay is at most one part in this number of the time since the start of the wait, if that is more than the minimum.
 /// Nothing reports a store of a processor or the progress of time, and drivers measure short waits that their processor
 /// ends, and loops that end after a time (i915: live_engine_timestamps, live_noa_delay).
@@ -84,7 +84,7 @@ impl EngineWakeup {
             self.since.store(now, Ordering::Relaxed);
         }
         let waited = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        let pause = (waited / PARTS).clamp(LOOK_AGAIN.0, LOOK_AGAIN.1);
+        let pause = (waited / PARTS).clamp(POLL_INTERVAL.0, POLL_INTERVAL.1);
         self.pause.store(pause, Ordering::Relaxed);
         self.next_poll.store(now.saturating_add(pause), Ordering::Release);
         fence(Ordering::SeqCst);

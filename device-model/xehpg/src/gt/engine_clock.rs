@@ -15,7 +15,7 @@ const STEP: u64 = 1_000_000;
 const BETWEEN_STEPS: u64 = 100_000;
 /// Maximum time charged between two steps of an engine with a waiting context, in nanoseconds. A waiting context
 /// occupies the engine. Equals the longest delay between two checks of a wait (`engine/wakeup.rs`).
-const BETWEEN_LOOKS: u64 = 1_000_000;
+const BETWEEN_POLLS: u64 = 1_000_000;
 
 /// Engine time of one engine, starting at 0. Written with the engine's lock held, read by any thread.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl EngineClock {
 
     /// Marks the end of a step. `waits` is set if the context waits for memory to change.
     pub(crate) fn end_step(&self, now: u64, waits: bool) {
-        self.count(now, if waits { BETWEEN_LOOKS } else { BETWEEN_STEPS });
+        self.count(now, if waits { BETWEEN_POLLS } else { BETWEEN_STEPS });
     }
 
     /// Charges the time up to `now`, and limits the charge for the following interval to `most`.
@@ -97,7 +97,7 @@ mod tests {
 
     /// A wait is charged continuously from one step to the next.
     #[test]
-    fn waits_count_from_look_to_look() {
+    fn waits_count_from_poll_to_poll() {
         let clock = EngineClock::default();
         clock.load(0);
         let mut now = 0;

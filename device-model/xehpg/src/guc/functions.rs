@@ -157,10 +157,10 @@ impl Functions {
         clippy::indexing_slicing,
         reason = "Function::index is below FUNCTIONS, and a class of the GuC below CLASSES"
     )]
-    pub fn queue<T>(&mut self, function: Function, class: EngineClass, look: impl FnOnce(&mut Queue) -> T) -> T {
+    pub fn queue<T>(&mut self, function: Function, class: EngineClass, access: impl FnOnce(&mut Queue) -> T) -> T {
         let class = usize::from(class.guc());
         let queue = &mut self.all[function.index()].queues[class];
-        let answer = look(queue);
+        let answer = access(queue);
         let set = &mut self.waiting[class];
         *set = *set & !function.bit() | if queue.is_empty() { 0 } else { function.bit() };
         answer

@@ -11,7 +11,7 @@ use super::engine_map::MAX_LOGICAL;
 pub const PRIORITIES: u8 = 4;
 
 /// Minimum interval between checks of engine time, in nanoseconds. Engine time advances only at step boundaries.
-const LOOK_AGAIN: u64 = 100_000;
+const POLL_INTERVAL: u64 = 100_000;
 
 /// A context that is ready to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,10 +223,10 @@ fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
 }
 
 /// Returns the earliest time by which `left` ns of engine time can have elapsed; engine time is not faster than the
-/// card's clock. An engine in a step may already have used this time, so the result is at least `LOOK_AGAIN` later than
+/// card's clock. An engine in a step may already have used this time, so the result is at least `POLL_INTERVAL` later than
 /// `now`.
 pub fn not_before(now: u64, left: u64) -> u64 {
-    now.saturating_add(left.max(LOOK_AGAIN))
+    now.saturating_add(left.max(POLL_INTERVAL))
 }
 
 struct Reservation<'p> {

@@ -311,7 +311,7 @@ impl Scheduler {
         context.enabled = enable;
         if enable {
             ctx.send_message(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 1]));
-            self.look(ctx, id);
+            self.check_for_work(ctx, id);
             return Ok(0);
         }
         context.disabling = true;
@@ -322,7 +322,7 @@ impl Scheduler {
     /// SCHED_CONTEXT: the context may have new work.
     pub fn submit(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) -> Reply {
         self.context(id)?;
-        self.look(ctx, id);
+        self.check_for_work(ctx, id);
         Ok(0)
     }
 

@@ -14,7 +14,7 @@ use super::{Access, Fault, FaultReason, GuestMappings, Memory, Space, Span, Zero
 use crate::host::Function;
 
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
-const WORTH_A_LOOK: u64 = 64 << 10;
+const MIN_SEARCHED: u64 = 64 << 10;
 
 /// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {
@@ -180,7 +180,7 @@ impl<'m> Gam<'m> {
         let page = self.page(space, address, Access::Write)?;
         let offset = address.wrapping_sub(page.base);
         let len = len.min(page.len.wrapping_sub(offset));
-        if !matches!(page.backing, Backing::Local | Backing::Moved) || len < WORTH_A_LOOK {
+        if !matches!(page.backing, Backing::Local | Backing::Moved) || len < MIN_SEARCHED {
             return Ok(None);
         }
         let release = page.backing == Backing::Moved && !self.function.is_vf();

@@ -60,7 +60,7 @@ impl FrameBacking {
 /// page.
 const PIECE: u64 = FRAME;
 /// Maximum number of searches for data in one call.
-const LOOKS: usize = 64;
+const MAX_SEARCHES: usize = 64;
 
 /// A range of a region that stores no frame.
 struct Unused {
@@ -268,7 +268,7 @@ impl Storage {
         }
         let _still = self.still();
         let Ok(mut unused) = self.unused.try_lock() else { return false };
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_SEARCHES {
             let Some(last) = unused.last_mut() else {
                 self.untidy.store(false, Ordering::Release);
                 return false;

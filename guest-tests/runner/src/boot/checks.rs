@@ -255,16 +255,16 @@ mod tests {
         fs::write(folder.join(PICTURE), testcard::render()).unwrap();
     }
 
-    /// Returns the names of the checks that fail with this guest, log and card after `spoil` has modified the result
+    /// Returns the names of the checks that fail with this guest, log and card after `change` has modified the result
     /// files.
-    fn failed(guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
-        failed_as(Role::Physical { vfs: 0 }, guest, log, card, spoil)
+    fn failed(guest: &Guest, log: &str, card: &CardReport, change: impl Fn(&Path)) -> Vec<String> {
+        failed_as(Role::Physical { vfs: 0 }, guest, log, card, change)
     }
 
-    fn failed_as(role: Role, guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
+    fn failed_as(role: Role, guest: &Guest, log: &str, card: &CardReport, change: impl Fn(&Path)) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         good_results(folder.path());
-        spoil(folder.path());
+        change(folder.path());
         let mut report = BootReport { log: folder.path().to_owned().into(), ..BootReport::default() };
         let results = folder.path();
         let place = if role == Role::Integrated { Place::INTEGRATED } else { Place::FIRST };

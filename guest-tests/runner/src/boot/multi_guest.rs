@@ -155,7 +155,7 @@ impl MultiGuestRun<'_> {
             interrupt::check()?;
             let mut quiet = true;
             for index in 0..self.guest_runs.len() {
-                while let Some(step) = self.look(index, sink)? {
+                while let Some(step) = self.next_step(index, sink)? {
                     quiet = false;
                     if let Step::Mark(name) = &step {
                         self.marks.take(name, self.server.memory());
@@ -173,7 +173,7 @@ impl MultiGuestRun<'_> {
     }
 
     /// Returns the next step of a player's guest, or `None` if there is no event. Does not block.
-    fn look(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
+    fn next_step(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
         let guest_run = &mut self.guest_runs[index];
         let Some(running) = &mut guest_run.running else { return Ok(None) };
         let silent = guest_run.follower.deadline().is_some_and(|deadline| Instant::now() >= deadline);

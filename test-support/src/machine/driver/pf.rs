@@ -33,7 +33,7 @@ const TABLES: u64 = PF_LOCAL + (16 << 20);
 /// Page size in these page tables, in bytes.
 const LARGE_PAGE: u64 = 2 << 20;
 /// GGTT address at which the PF's driver maps local memory for `look`.
-const LOOK: u64 = 0x3000_0000;
+const WINDOW: u64 = 0x3000_0000;
 /// Offset in the driver's memory at which the PF driver's own commands store the ID of their context on completion.
 const DONE: u64 = SCRATCH + 0x800;
 
@@ -210,10 +210,10 @@ impl Driver {
     }
 
     /// Returns a doubleword of local memory at device address `at`, as the PF's engines read it.
-    pub fn look(&mut self, machine: &mut dyn Machine, at: u64) -> u32 {
-        machine.set_bar64(0, 0, GGTT + (LOOK >> 12) * 8, at & !0xfff | 3);
+    pub fn copy_dword(&mut self, machine: &mut dyn Machine, at: u64) -> u32 {
+        machine.set_bar64(0, 0, GGTT + (WINDOW >> 12) * 8, at & !0xfff | 3);
         self.invalidate(machine);
-        let (from, to) = (Global(LOOK + (at & 0xfff)), self.global(DONE + 8));
+        let (from, to) = (Global(WINDOW + (at & 0xfff)), self.global(DONE + 8));
         let copy = mi::copy_mem_mem(to, from);
         let done = mi::store_data_imm(self.global(DONE), self.next_context);
         self.run(machine, 0, &[&copy[..], &done].concat());

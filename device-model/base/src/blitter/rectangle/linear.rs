@@ -15,7 +15,7 @@ const LONGEST_PIXEL: usize = 16;
 /// Minimum number of bytes of a fill for which a block of repeated pixels is prepared.
 const WORTH_A_PATTERN: u64 = 2 * BLOCK_BYTES as u64;
 /// Cost of checking that a page contains no data, in bytes of linear copy.
-const LOOK_COST: u64 = 16 << 10;
+const CHECK_COST: u64 = 16 << 10;
 impl Rectangle {
     /// The bytes of a linear rectangle from byte `done` on that are contiguous in memory: column and row, relative to the
     /// rectangle, and length, at most `limit`. `merged` if all rows are contiguous.
@@ -63,7 +63,7 @@ impl Rectangle {
             let address = self.destination.address(self.area.column + column, self.area.row + row);
             if zeros && let Some(zeroed) = memory.zero(space, address, total - self.done)? {
                 self.done += zeroed.len;
-                into.charge_mapped(size(zeroed.held.max(LOOK_COST)));
+                into.charge_mapped(size(zeroed.held.max(CHECK_COST)));
                 continue;
             }
             let destination = into.open(memory, address, len)?;

@@ -168,10 +168,10 @@ fn a_persistent_batch_runs_at_each_restore() {
         bench.put(batch + 12, END);
     }
     // The counter is copied directly after each point at which the context is preempted.
-    let look = |n: u64| [MI_COPY_MEM_MEM | 3, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
+    let copy = |n: u64| [MI_COPY_MEM_MEM | 3, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
     bench.emit(context, &persistent(VA + first, true));
     for n in 0..4 {
-        bench.emit(context, &look(n));
+        bench.emit(context, &copy(n));
     }
     bench.emit(context, &persistent(VA + second, true));
     bench.emit(context, &[ARB_CHECK, 0]);

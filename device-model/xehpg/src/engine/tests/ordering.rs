@@ -117,7 +117,7 @@ fn a_visible_completion_implies_visible_stores() {
         let ended = AtomicBool::new(false);
         let ended = &ended;
         let outcome = std::thread::scope(|scope| {
-            let looks = scope.spawn(move || {
+            let observer = scope.spawn(move || {
                 loop {
                     let last = ended.load(Ordering::Acquire);
                     let round = seen(gt, SEQNO);
@@ -138,7 +138,7 @@ fn a_visible_completion_implies_visible_stores() {
                 }
             };
             ended.store(true, Ordering::Release);
-            (outcome, looks.join().unwrap())
+            (outcome, observer.join().unwrap())
         });
         assert_eq!(outcome, (Outcome::Complete, ROUNDS), "{name}");
     }

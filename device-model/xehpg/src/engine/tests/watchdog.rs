@@ -83,12 +83,12 @@ fn a_delayed_step_does_not_expire_the_watchdog() {
     bench.emit(context, &watch(3 * 19_200));
     bench.emit(context, &endless(context));
     assert_eq!(bench.submit(context), Outcome::Waiting);
-    for looks in 0..3 {
-        let left = (3 - looks) * 1_000_000;
-        assert_eq!(bench.engine.wake_at(), Some(bench.clock.now() + left), "after {looks} checks");
+    for checks in 0..3 {
+        let left = (3 - checks) * 1_000_000;
+        assert_eq!(bench.engine.wake_at(), Some(bench.clock.now() + left), "after {checks} checks");
         bench.clock.advance(500_000_000);
-        let expected = if looks < 2 { Outcome::Waiting } else { Outcome::Complete };
-        assert_eq!(bench.run(), expected, "after {looks} checks");
+        let expected = if checks < 2 { Outcome::Waiting } else { Outcome::Complete };
+        assert_eq!(bench.run(), expected, "after {checks} checks");
     }
     assert_eq!(bench.engine.counters().watchdog_resets, 1);
 }
@@ -271,12 +271,12 @@ fn watching(bench: &mut EngineBench, commands: &[u32]) -> Context {
 /// Advances the clock by `ticks` and steps the engine every millisecond. Returns 1 if a watchdog event was reported,
 /// otherwise 0.
 fn later(bench: &mut EngineBench, ticks: u64) -> usize {
-    const LOOK: u64 = 19_200;
-    for _ in 0..(ticks - 1) / LOOK {
-        bench.clock.advance(XE_HPG.timebase.nanoseconds(LOOK));
+    const INTERVAL: u64 = 19_200;
+    for _ in 0..(ticks - 1) / INTERVAL {
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(INTERVAL));
         bench.run();
     }
-    bench.clock.advance(XE_HPG.timebase.nanoseconds((ticks - 1) % LOOK + 1));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds((ticks - 1) % INTERVAL + 1));
     bench.run();
     // The wait may also be reported.
     let identity = bench.take_identity(Function::PF, bench.engine.id());

@@ -12,7 +12,7 @@ impl Scheduler {
         clippy::indexing_slicing,
         reason = "`at` is below the number of members, a base below MAX_LOGICAL, and there is a slot for each engine"
     )]
-    pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
+    pub(super) fn check_for_work(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         let Some(context) = self.functions.context_mut(id) else { return };
         if !context.enabled {
             return;

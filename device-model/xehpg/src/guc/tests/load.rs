@@ -65,8 +65,8 @@ fn upload_bad_images() {
         [V13_178, V13_195],
         "every invalid image leads to a status that the driver interprets as a failure (contract B.4 step 20g)"
     );
-    type Spoil = fn(&Host);
-    let cases: [(&str, u32, Spoil); 10] = [
+    type Corruption = fn(&Host);
+    let cases: [(&str, u32, Corruption); 10] = [
         ("module type", 0x50, |h| h.poke(FIRMWARE, 4)),
         ("header length", 0x50, |h| h.poke(FIRMWARE + 4, 31)),
         ("image length", 0x50, |h| h.poke(FIRMWARE + 0x18, u32::MAX)),
@@ -81,13 +81,13 @@ fn upload_bad_images() {
         ("source not mapped", 0x75, |h| h.gt.registers.set(0xc300, 0x100_0000 + MAPPED.end as u32)),
         ("invalid source address space", 0x75, |h| h.gt.registers.set(0xc304, 0x7_0000)),
     ];
-    for (name, code, spoil) in cases {
+    for (name, code, corrupt) in cases {
         let mut host = Host::new();
         // Programs the registers as the driver does. The transfer is started after an image field or a register is
         // corrupted.
         host.upload();
         host.guc.reset(&host.gt);
-        spoil(&host);
+        corrupt(&host);
         host.gt.registers.set(0xc314, 0x11);
         let status = host.start_dma();
         assert_eq!((status >> 1 & 0x7f, status >> 30), (code, 1), "{name}");

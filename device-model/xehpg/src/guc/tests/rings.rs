@@ -83,7 +83,7 @@ fn full_ring() {
 /// Contract B.6: invalid descriptors and lengths are reported in the status, and the ring is no longer used.
 #[test]
 fn broken_rings() {
-    for (spoil, status) in [
+    for (corrupt, status) in [
         ((|h: &mut Host| h.poke(CTB + 4, ct::RING_DWORDS)) as fn(&mut Host), 1),
         (|h| h.put_padded(&[0x8001_00ff, 0x2000_1000]), 2),
         (
@@ -95,7 +95,7 @@ fn broken_rings() {
         ),
     ] {
         let mut host = Host::up();
-        spoil(&mut host);
+        corrupt(&mut host);
         host.step();
         assert_eq!(host.peek(CTB + 8), status);
         host.received();

@@ -75,15 +75,15 @@ fn no_ring_is_lost() {
             })
         };
         let mut seen = 0;
-        let mut look = || {
+        let mut serve = || {
             if block.step() == [0] {
                 seen = tail.load(Ordering::Relaxed);
             }
         };
-        look();
-        look();
+        serve();
+        serve();
         guest.join().unwrap();
-        look();
+        serve();
         assert_eq!(seen, 2);
     });
 }
