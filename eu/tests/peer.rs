@@ -24,8 +24,20 @@ use serde_json::json;
 use tools::{BUILDS, Work, buffer, floats, ints, launch, tool};
 
 /// Sources of kernels with results of pocl.
-const SOURCES: [&str; 13] = [
-    "integer", "float", "group", "vector", "golden", "atomic", "bits", "control", "half", "image", "lanes", "memory",
+const SOURCES: [&str; 14] = [
+    "algorithms",
+    "integer",
+    "float",
+    "group",
+    "vector",
+    "golden",
+    "atomic",
+    "bits",
+    "control",
+    "half",
+    "image",
+    "lanes",
+    "memory",
     "narrow",
 ];
 
