@@ -49,7 +49,7 @@ impl<A, C> MiCommand<A, C> {
     /// Fast check for the parser: returns false only if no rule forbids the command by this header.
     #[inline(always)]
     pub fn may_be_restricted(&self, header: u32) -> bool {
-        (header | rule::ALWAYS) & self.rules.watched() != 0
+        (header | rule::ALWAYS) & self.rules.header_mask() != 0
     }
 
     /// The rule of the command for `requester`.
@@ -79,7 +79,7 @@ impl<A, C> MiCommand<A, C> {
             notes.push(format!("{} dwords, of which only {most} have a meaning", words.len()));
         }
         let rule = self.rule(requester);
-        if rule.forbids(header) || rule.forbids_operand(words) {
+        if rule.forbids(header) || rule.forbids_operand(words.get(1).copied().unwrap_or_default()) {
             notes.push("executed as MI_NOOP without privilege".into());
         }
         notes

@@ -98,8 +98,8 @@ impl Rule {
 
     /// Returns whether the command's second dword forbids it.
     #[inline]
-    pub fn forbids_operand(self, words: &[u32]) -> bool {
-        self.operand != 0 && words.get(1).is_some_and(|word| word & self.operand != 0)
+    pub const fn forbids_operand(self, second: u32) -> bool {
+        second & self.operand != 0
     }
 
     /// Header bits on which the rule depends; contains [`ALWAYS`] for [`Rule::DROPPED`].
@@ -125,14 +125,15 @@ impl Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     by_requester: [Rule; 4],
-    watched: u32,
+    header_mask: u32,
 }
 
 impl Rules {
     /// The rules of a command that has one rule for an unprivileged batch of any function, and one for the ring or a
-    /// privileged batch of a virtual function. Those of the physical function are not restricted.
+    /// privileged batch of a virtual function. The ring and privileged batches of the physical function are not
+    /// restricted.
     pub const fn new(user: Rule, vf: Rule) -> Rules {
-        Rules { by_requester: [user, user, vf, Rule::ALLOWED], watched: user.header_mask() | vf.header_mask() }
+        Rules { by_requester: [user, user, vf, Rule::ALLOWED], header_mask: user.header_mask() | vf.header_mask() }
     }
 
     /// The rule for `requester`.
@@ -142,9 +143,9 @@ impl Rules {
         self.by_requester[requester as usize]
     }
 
-    /// Mask for a quick check: if `(header | ALWAYS) & watched` is zero, no rule forbids the command by its header.
+    /// Mask for a quick check: if `(header | ALWAYS) & mask` is zero, no rule forbids the command by its header.
     #[inline(always)]
-    pub const fn watched(self) -> u32 {
-        self.watched
+    pub const fn header_mask(self) -> u32 {
+        self.header_mask
     }
 }

@@ -135,7 +135,7 @@ impl Engine {
     /// Returns whether the command is not allowed in the current batch (IVB-133, IVB-134).
     fn forbidden(&self, current: &Current<'_>, row: &MiCommand) -> Result<bool, Fault> {
         let rule = row.rule(self.requester());
-        let by_operand = rule.depends_on_operand() && current.dword(1)? & rule.operand_bits() != 0;
+        let by_operand = rule.depends_on_operand() && rule.forbids_operand(current.dword(1)?);
         Ok(by_operand || rule.forbids(current.header))
     }
 

@@ -54,7 +54,7 @@ impl Streamer<'_> {
                     return Ok(Flow::Next);
                 }
                 let requester = self.requester();
-                if command.rule(requester).forbids_operand(words) {
+                if command.rule(requester).forbids_operand(word(words, 1)) {
                     self.refuse(requester);
                     return Ok(Flow::Next);
                 }

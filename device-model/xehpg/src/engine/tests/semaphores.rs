@@ -4,39 +4,39 @@
 use super::commands::gpr;
 use super::*;
 use crate::generation::XE_HPG;
+use crate::interrupts::event::SEMAPHORE_WAIT;
 use arctic_fidelity::proves;
 
 /// MI_SEMAPHORE_SIGNAL.
 const SIGNAL: [u32; 2] = [MI_SEMAPHORE_SIGNAL, 0];
-const REGISTER_POLL: u32 = 1 << 16;
 const INDIRECT: u32 = 1 << 17;
 /// Expected results of comparing 4, 5 and 6 in memory with 5: greater, greater or equal, less, less or equal, equal,
 /// not equal, and two reserved codes.
-const HOLD: [(u32, [bool; 8]); 3] = [
+const COMPARISON_RESULTS: [(u32, [bool; 8]); 3] = [
     (4, [false, false, true, true, false, true, false, false]),
     (5, [false, true, false, true, true, false, false, false]),
     (6, [true, true, false, false, false, true, false, false]),
 ];
 
 #[test]
-fn comparisons() {
+fn wait_completes_if_the_comparison_holds() {
     proves!(
         V8_120,
         "the six unsigned comparisons, with memory in the GGTT and the PPGTT and with a register, in poll and \
         signal mode. The two reserved codes are never true"
     );
     let global = |compare: u32| [MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 3 | compare << 12, 5, DATA as u32, 0, 0];
-    for (value, holds) in HOLD {
-        for (compare, holds) in (0..).zip(holds) {
+    for (value, results) in COMPARISON_RESULTS {
+        for (compare, holds) in (0..).zip(results) {
             let mut bench = EngineBench::new(EngineClass::Copy);
             let register = bench.base() + 0x608;
             let expected = if holds { Outcome::Complete } else { Outcome::Waiting };
             bench.put(DATA, value);
             let process = wait(compare, VA + DATA, 5);
-            let signal_mode = [process[0] & !(1 << 15), process[1], process[2], process[3], 0];
+            let signal_mode = [process[0] & !SEMAPHORE_POLL, process[1], process[2], process[3], 0];
             let short = [(process[0] & !0xff) | 2, process[1], process[2], process[3]];
-            let polled = [&gpr(1, value.into())[..], &[process[0] | REGISTER_POLL, 5, register, 0, 0]].concat();
-            let indirect = [process[0] | REGISTER_POLL | INDIRECT, 99, register, 0, 0];
+            let polled = [&gpr(1, value.into())[..], &[process[0] | SEMAPHORE_REGISTER, 5, register, 0, 0]].concat();
+            let indirect = [process[0] | SEMAPHORE_REGISTER | INDIRECT, 99, register, 0, 0];
             let indirect = [&gpr(1, value.into())[..], &gpr(0, 5), &indirect].concat();
             for commands in [&process[..], &signal_mode, &short, &polled, &indirect] {
                 assert_eq!(bench.batch(commands), expected, "{value} {compare}: {commands:x?}");
@@ -56,7 +56,7 @@ fn poll_mode_detects_changes_without_a_signal() {
     for in_register in [false, true] {
         let mut bench = EngineBench::new(EngineClass::VideoEnhance);
         let register = bench.base() + 0x600;
-        let command = if in_register { [0x0e01_c003, 7, register, 0, 0] } else { wait(4, VA + DATA, 7) };
+        let command = if in_register { wait_on_register(register, 7) } else { wait(4, VA + DATA, 7) };
         assert_eq!(bench.batch(&[&command[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Waiting);
         assert_eq!(bench.run(), Outcome::Waiting);
         bench.put(DATA, 7);
@@ -96,52 +96,67 @@ fn a_signal_wakes_a_waiting_engine() {
     assert_eq!(bench.batch(&waits), Outcome::Waiting);
     signal(&bench, &mut producer, &[&[MI_ATOMIC | ATOMIC_INC << 8 | 1, (VA + DATA) as u32, 0][..], &SIGNAL].concat());
     assert_eq!(bench.run(), Outcome::Complete);
+    // The value is stored and signalled before the wait.
+    bench.put(DATA, 7);
+    signal(&bench, &mut producer, &SIGNAL);
+    assert_eq!(bench.batch(&waits), Outcome::Complete);
 }
 
 #[test]
 fn a_wait_is_preempted_and_resumed() {
     proves!(V8_120, "a context preempted in a wait checks memory when it resumes, regardless of signals");
-    for mode in [0u32, 1 << 15] {
+    for mode in [0, SEMAPHORE_POLL] {
         let mut bench = EngineBench::new(EngineClass::Copy);
         let context = bench.context(0);
+        bench.emit(context, &store(VA + DATA + 16, 1));
         bench.emit(context, &[MI_SEMAPHORE_WAIT | 4 << 12 | 3 | mode, 7, (VA + DATA) as u32, 0, 0]);
         bench.emit(context, &store(VA + DATA + 8, 1));
         assert_eq!(bench.submit(context), Outcome::Waiting);
         bench.engine.request_preemption();
         assert_eq!(bench.run(), Outcome::Preempted);
-        assert_eq!(bench.get(context.image(0x05)), 0, "before the wait");
+        assert_eq!(
+            bench.get(context.image(0x05)),
+            16,
+            "RING_HEAD is that of the wait, behind a command of four dwords"
+        );
         bench.put(DATA, 7);
         assert_eq!((bench.submit(context), bench.get(DATA + 8)), (Outcome::Complete, 1));
     }
 }
 
 #[test]
-fn an_unsuccessful_wait_is_an_interrupt() {
+fn wait_on_memory_raises_an_interrupt_if_synchronous_switches_are_inhibited() {
     proves!(
         [V8_120, V13_276],
         "in a context that inhibits synchronous switches, a wait on memory is reported to the scheduler once. A \
         wait that is satisfied immediately and a wait on a register are not reported"
     );
-    let wait_result = |value: u32, control: u32, commands: &[u32]| {
+    let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
+    // The events after the first run, and after further ones.
+    let events = |value: u32, control: u32, commands: &[u32], expected: Outcome| {
         let mut bench = EngineBench::new(EngineClass::Copy);
-        for (at, value) in [(0x19_0030, u32::MAX), (0x19_0090, 0), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {
-            bench.gt.write(at, value);
-        }
+        bench.listen(Function::PF);
         bench.put(DATA, value);
         let context = bench.context(0);
         bench.put(context.image(0x03), control);
         bench.emit(context, commands);
-        bench.submit(context);
+        assert_eq!(bench.submit(context), expected, "{commands:x?}");
+        let first = bench.take_identity(Function::PF, copy).map(|(.., events)| events);
         for _ in 0..3 {
             bench.run();
         }
-        let msis = bench.msis.0.load(Ordering::SeqCst);
-        bench.gt.write(0x19_0070, 1 << 15);
-        (msis, bench.gt.read(0x19_0060) & 0xffff)
+        (first, bench.take_identity(Function::PF, copy).map(|(.., events)| events))
     };
-    let inhibited = 0x0009_0009;
-    assert_eq!(wait_result(1, inhibited, &wait(4, VA + DATA, 7)), (1, 1 << 11));
-    assert_eq!(wait_result(7, inhibited, &wait(4, VA + DATA, 7)), (0, 0));
-    assert_eq!(wait_result(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "synchronous switch is not inhibited");
-    assert_eq!(wait_result(1, inhibited, &[0x0e01_c003, 7, 0x2_2600, 0, 0]), (0, 0));
+    const PERMITTED: u32 = 0x0009_0001;
+    const INHIBITED: u32 = PERMITTED | 1 << 3;
+    let wait_on_memory = wait(4, VA + DATA, 7);
+    assert_eq!(events(1, INHIBITED, &wait_on_memory, Outcome::Waiting), (Some(SEMAPHORE_WAIT), None));
+    assert_eq!(events(7, INHIBITED, &wait_on_memory, Outcome::Complete), (None, None));
+    assert_eq!(events(1, PERMITTED, &wait_on_memory, Outcome::Waiting), (None, None));
+    assert_eq!(events(1, INHIBITED, &wait_on_register(0x2_2600, 7), Outcome::Waiting), (None, None));
+}
+
+/// Returns MI_SEMAPHORE_WAIT in poll mode until the register at `offset` has this value.
+fn wait_on_register(offset: u32, value: u32) -> [u32; 5] {
+    [MI_SEMAPHORE_WAIT | SEMAPHORE_REGISTER | SEMAPHORE_POLL | 4 << 12 | 3, value, offset, 0, 0]
 }
