@@ -135,7 +135,7 @@ impl CardBench {
     }
 
     /// Unmaps the guest's memory, or maps it again.
-    pub fn hide(&self, hidden: bool) {
+    pub fn set_memory_unmapped(&self, hidden: bool) {
         if hidden { self.guest().set_trap(Arc::new(Unmapped)) } else { self.guest().clear_trap() }
     }
 
@@ -144,7 +144,7 @@ impl CardBench {
         self.guest().set_trap(Arc::new(PanicAt(AtomicU64::new(iova))));
     }
 
-    pub fn pass(&self, nanoseconds: u64) {
+    pub fn advance_clock(&self, nanoseconds: u64) {
         self.clock.advance(nanoseconds);
     }
 
@@ -154,8 +154,8 @@ impl CardBench {
         for _ in 0..calls {
             match process::work(&self.card, LONGEST_WORK) {
                 WorkStatus::Idle(None) => return true,
-                WorkStatus::Idle(Some(at)) => self.pass(at.saturating_sub(self.clock.now())),
-                WorkStatus::Busy => self.pass(1000),
+                WorkStatus::Idle(Some(at)) => self.advance_clock(at.saturating_sub(self.clock.now())),
+                WorkStatus::Busy => self.advance_clock(1000),
             }
         }
         false
@@ -214,7 +214,7 @@ impl CardBench {
     }
 
     /// Initialises a card in any state: function reset, page tables, firmware, rings.
-    pub fn revive(&mut self) {
+    pub fn initialise_driver(&mut self) {
         self.guest().clear_trap();
         self.set(GDRST, 1);
         self.set(GU_CNTL, 1 << 31);
@@ -225,14 +225,16 @@ impl CardBench {
         self.enable_rings(CTB + ct::G2H);
     }
 
-    /// Initialises the card and checks that a job completes.
-    pub fn works(&mut self) {
-        self.revive();
+    /// Initialises the card and checks that a job completes, and that no step has panicked: the card would have reset the
+    /// engine and continued.
+    pub fn assert_job_completes(&mut self) {
+        self.initialise_driver();
         self.poke(SCRATCH, 0);
         self.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
         for _ in 0..200 {
             self.work(10);
             if self.peek(SCRATCH) == 0x600d {
+                assert_eq!(self.card.panics(), 0, "a step has panicked");
                 return;
             }
         }

@@ -35,7 +35,7 @@ fn listing(bench: &CardBench) -> Vec<u32> {
 #[test]
 fn every_register() {
     let mut bench = CardBench::new();
-    bench.revive();
+    bench.initialise_driver();
     let mut random = Random::new(1);
     let dwords = 1u64 << 21;
     for pattern in [0, u32::MAX, 0x5a5a_a5a5] {
@@ -58,7 +58,7 @@ fn every_register() {
         }
     }
     assert!(bench.guest().unharmed());
-    bench.works();
+    bench.assert_job_completes();
 }
 
 /// Random accesses to GTTMMADR and beyond its end, with all widths, aligned or not: reads from the end on return 0, and the
@@ -66,7 +66,7 @@ fn every_register() {
 #[test]
 fn random_accesses_up_to_the_end_of_gttmmadr_are_contained() {
     let mut bench = CardBench::new();
-    bench.revive();
+    bench.initialise_driver();
     let mut random = Random::new(2);
     for _ in 0..200_000 {
         let offset = match random.below(8) {
@@ -87,7 +87,7 @@ fn random_accesses_up_to_the_end_of_gttmmadr_are_contained() {
         }
     }
     assert!(bench.guest().unharmed());
-    bench.works();
+    bench.assert_job_completes();
 }
 
 /// Submits a context with an image, a ring and a batch of random contents.
@@ -188,7 +188,7 @@ fn attack(bench: &mut CardBench, random: &mut Random, registers: &[u32]) {
             bench.request(code, &[id, random.below(2) as u32][..if code == 0x1001 { 2 } else { 1 }]);
         }
         // CT descriptors.
-        13 if random.one_in(2) => bench.revive(),
+        13 if random.one_in(2) => bench.initialise_driver(),
         13 => bench.poke(CTB + random.of(&[0, 4, 8, 0x800, 0x804, 0x808]), random.dword()),
         14 => {
             let words =
@@ -214,11 +214,11 @@ fn attack(bench: &mut CardBench, random: &mut Random, registers: &[u32]) {
             0 => bench.set(GDRST, 1 << random.below(20)),
             1 => bench.set(GU_CNTL, 1 << 31),
             2 => bench.start_firmware(),
-            _ => bench.revive(),
+            _ => bench.initialise_driver(),
         },
-        19 => bench.hide(random.one_in(2)),
+        19 => bench.set_memory_unmapped(random.one_in(2)),
         20 => bench.consume(),
-        21 => bench.pass(random.below(2_000_000_000)),
+        21 => bench.advance_clock(random.below(2_000_000_000)),
         _ => drop(bench.work(random.below(40) as u32)),
     }
 }
@@ -233,13 +233,13 @@ fn random_attacks() {
     for seed in first..first + cases {
         let mut random = Random::new(seed);
         let case = catch_unwind(AssertUnwindSafe(|| {
-            bench.revive();
+            bench.initialise_driver();
             for _ in 0..30 + random.below(60) {
                 attack(&mut bench, &mut random, &registers);
             }
             bench.work(100);
             assert!(bench.guest().unharmed(), "the guards around guest memory were written");
-            bench.works();
+            bench.assert_job_completes();
         }));
         if let Err(panic) = case {
             println!("reproduce with ARCTIC_HOSTILE_SEED={seed} ARCTIC_HOSTILE_CASES=1");
@@ -276,7 +276,7 @@ fn workers_and_accesses_at_once() {
         let mut random = Random::new(3);
         let end = Instant::now() + Duration::from_millis(setting("ARCTIC_HOSTILE_STRESS_MS", 1500));
         while Instant::now() < end {
-            bench.revive();
+            bench.initialise_driver();
             for _ in 0..200 {
                 match random.below(10) {
                     0 => bench.set(random.of(&[0xcee4, 0xcf7c, 0xcf04, 0xcee8]), 1),
@@ -285,7 +285,7 @@ fn workers_and_accesses_at_once() {
                 }
             }
         }
-        bench.revive();
+        bench.initialise_driver();
         bench.poke(SCRATCH, 0);
         bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
         eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
@@ -306,7 +306,7 @@ fn workers_and_accesses_at_once() {
 #[test]
 fn panic_in_an_engine_step_ends_only_its_context() {
     let mut bench = CardBench::new();
-    bench.revive();
+    bench.initialise_driver();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.poke(SCRATCH, 0);
     // An endless batch that increments a counter.
@@ -337,14 +337,14 @@ fn panic_in_an_engine_step_ends_only_its_context() {
 #[test]
 fn a_panic_in_the_guc_resets_it() {
     let mut bench = CardBench::new();
-    bench.revive();
+    bench.initialise_driver();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.enable_rings(GLOBAL_RAM + 0x8000);
     bench.panic_at(RAM.0 + 0x8000);
     bench.request(0x1001, &[1, 1]);
     eventually("the GuC is in reset", || bench.get(firmware::STATUS) == 1);
     assert_eq!(bench.card.panics(), 1);
-    bench.revive();
+    bench.initialise_driver();
     bench.poke(SCRATCH, 0);
     bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(SCRATCH), 0x600d));
     eventually("the card works", || bench.peek(SCRATCH) == 0x600d);
@@ -354,9 +354,10 @@ fn a_panic_in_the_guc_resets_it() {
 #[test]
 fn commands_in_odd_bits_of_memory() {
     let mut bench = CardBench::new();
-    bench.revive();
+    bench.initialise_driver();
     bench.submit(1, EngineClass::Copy, &mi::batch_buffer_start(Global(GLOBAL_ODD)));
     assert!(bench.work(1000), "the engine did not become idle");
     let sent: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
     assert!(sent.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {sent:x?}");
+    assert_eq!(bench.card.panics(), 0, "a reset after a panic sends the same notification");
 }
