@@ -16,8 +16,8 @@ use arctic_base::host::{Function, InterruptSink};
 use arctic_base::interrupts::{Delivery, Sources};
 use serde::{Deserialize, Serialize};
 
-use crate::registers::interrupt::{Four, MASTER_ENABLE};
-use crate::registers::{Bank, Bits, InterruptRegister};
+use crate::registers::interrupt::{BankRegister, MASTER_ENABLE};
+use crate::registers::{Bank, Bits};
 
 /// The four registers of a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,31 +110,31 @@ impl Interrupts {
     }
 
     /// Reads a register.
-    pub fn read(&self, register: InterruptRegister, four: Four) -> u32 {
+    pub fn read(&self, bank: Bank, register: BankRegister) -> u32 {
         self.0.with(|banks| {
-            let bank = banks.bank(register.0);
-            match four {
-                Four::Status => bank.status,
-                Four::Mask => bank.mask,
-                Four::Identity => bank.identity,
-                Four::Enable => bank.enable,
+            let bank = banks.bank(bank);
+            match register {
+                BankRegister::Isr => bank.status,
+                BankRegister::Imr => bank.mask,
+                BankRegister::Iir => bank.identity,
+                BankRegister::Ier => bank.enable,
             }
         })
     }
 
     /// Writes a register.
-    pub fn write(&self, register: InterruptRegister, four: Four, value: u32) {
+    pub fn write(&self, bank: Bank, register: BankRegister, value: u32) {
         self.0.change(|banks| {
-            let bank = banks.bank(register.0);
-            match four {
-                Four::Status => {}
-                Four::Mask => {
+            let bank = banks.bank(bank);
+            match register {
+                BankRegister::Isr => {}
+                BankRegister::Imr => {
                     bank.mask = value;
                     // A source that is still active is seen when its mask is removed (IVB-092).
                     bank.event(bank.status);
                 }
-                Four::Identity => bank.identity &= !value,
-                Four::Enable => bank.enable = value,
+                BankRegister::Iir => bank.identity &= !value,
+                BankRegister::Ier => bank.enable = value,
             }
         });
     }
@@ -176,9 +176,9 @@ mod tests {
         }
     }
 
-    const GT: InterruptRegister = InterruptRegister(Bank::Graphics);
-    const DE: InterruptRegister = InterruptRegister(Bank::Display);
-    const SDE: InterruptRegister = InterruptRegister(Bank::SouthDisplay);
+    const GT: Bank = Bank::Graphics;
+    const DE: Bank = Bank::Display;
+    const SDE: Bank = Bank::SouthDisplay;
     const MASTER: u32 = 1 << 31;
 
     const PCH_EVENT: Bits = Bits::bit(28);
@@ -197,16 +197,16 @@ mod tests {
         );
         let (_, interrupts) = interrupts();
         interrupts.event(Bank::Graphics, 1);
-        assert_eq!(interrupts.read(GT, Four::Identity), 0, "all sources are masked after a reset");
-        interrupts.write(GT, Four::Mask, !0x1);
+        assert_eq!(interrupts.read(GT, BankRegister::Iir), 0, "all sources are masked after a reset");
+        interrupts.write(GT, BankRegister::Imr, !0x1);
         interrupts.event(Bank::Graphics, 1 | 1 << 22);
-        assert_eq!(interrupts.read(GT, Four::Identity), 1);
-        interrupts.write(GT, Four::Identity, 1 << 22);
-        assert_eq!(interrupts.read(GT, Four::Identity), 1);
-        interrupts.write(GT, Four::Identity, 1);
-        assert_eq!(interrupts.read(GT, Four::Identity), 0);
-        interrupts.write(GT, Four::Status, !0);
-        assert_eq!(interrupts.read(GT, Four::Status), 0, "read-only");
+        assert_eq!(interrupts.read(GT, BankRegister::Iir), 1);
+        interrupts.write(GT, BankRegister::Iir, 1 << 22);
+        assert_eq!(interrupts.read(GT, BankRegister::Iir), 1);
+        interrupts.write(GT, BankRegister::Iir, 1);
+        assert_eq!(interrupts.read(GT, BankRegister::Iir), 0);
+        interrupts.write(GT, BankRegister::Isr, !0);
+        assert_eq!(interrupts.read(GT, BankRegister::Isr), 0, "read-only");
     }
 
     /// G67-048: the MSI is sent when the level rises: by an event, and when a handler sets the master enable again while
@@ -219,26 +219,29 @@ mod tests {
         );
         let (counter, interrupts) = interrupts();
         let sent = || counter.0.load(Ordering::SeqCst);
-        interrupts.write(GT, Four::Mask, 0);
-        interrupts.write(GT, Four::Enable, 0x3);
+        interrupts.write(GT, BankRegister::Imr, 0);
+        interrupts.write(GT, BankRegister::Ier, 0x3);
         interrupts.event(Bank::Graphics, 1);
         assert_eq!(sent(), 0, "no master enable");
-        interrupts.write(DE, Four::Enable, MASTER);
+        interrupts.write(DE, BankRegister::Ier, MASTER);
         assert_eq!(sent(), 1);
         interrupts.event(Bank::Graphics, 2);
         assert_eq!(sent(), 1, "the level is high");
         // The handler.
-        interrupts.write(DE, Four::Enable, 0);
-        interrupts.write(GT, Four::Identity, 1);
-        interrupts.write(DE, Four::Enable, MASTER);
+        interrupts.write(DE, BankRegister::Ier, 0);
+        interrupts.write(GT, BankRegister::Iir, 1);
+        interrupts.write(DE, BankRegister::Ier, MASTER);
         assert_eq!(sent(), 2, "bit 1 is still pending");
-        interrupts.write(GT, Four::Identity, 2);
+        interrupts.write(GT, BankRegister::Iir, 2);
         interrupts.event(Bank::Graphics, 4);
         assert_eq!(sent(), 2, "not enabled");
         interrupts.event(Bank::Graphics, 1);
         assert_eq!(sent(), 3);
         interrupts.reset();
-        assert_eq!((sent(), interrupts.read(GT, Four::Mask), interrupts.read(DE, Four::Enable)), (3, !0, 0));
+        assert_eq!(
+            (sent(), interrupts.read(GT, BankRegister::Imr), interrupts.read(DE, BankRegister::Ier)),
+            (3, !0, 0)
+        );
     }
 
     /// G67-021: the master enable that firmware has set is there after each reset.
@@ -248,13 +251,13 @@ mod tests {
         let setup = InterruptSetup { pch_event: PCH_EVENT, enabled_by_firmware: true };
         let interrupts = Interrupts::new(counter.clone(), setup);
         for sent in [1, 2] {
-            interrupts.write(GT, Four::Mask, 0);
-            interrupts.write(GT, Four::Enable, 1);
+            interrupts.write(GT, BankRegister::Imr, 0);
+            interrupts.write(GT, BankRegister::Ier, 1);
             interrupts.event(Bank::Graphics, 1);
             assert_eq!(counter.0.load(Ordering::SeqCst), sent);
-            interrupts.write(DE, Four::Enable, 0);
+            interrupts.write(DE, BankRegister::Ier, 0);
             interrupts.reset();
-            assert_eq!(interrupts.read(DE, Four::Enable), MASTER);
+            assert_eq!(interrupts.read(DE, BankRegister::Ier), MASTER);
         }
     }
 
@@ -271,18 +274,18 @@ mod tests {
         let counter = Arc::new(Counter::default());
         let setup = InterruptSetup { pch_event: event, enabled_by_firmware: false };
         let interrupts = Interrupts::new(counter.clone(), setup);
-        interrupts.write(DE, Four::Mask, !event.mask());
-        interrupts.write(DE, Four::Enable, MASTER | event.mask());
-        interrupts.write(SDE, Four::Mask, 0);
-        interrupts.write(SDE, Four::Enable, 1 << 17);
+        interrupts.write(DE, BankRegister::Imr, !event.mask());
+        interrupts.write(DE, BankRegister::Ier, MASTER | event.mask());
+        interrupts.write(SDE, BankRegister::Imr, 0);
+        interrupts.write(SDE, BankRegister::Ier, 1 << 17);
         interrupts.event(Bank::SouthDisplay, 1 << 17);
-        assert_eq!(interrupts.read(DE, Four::Identity), event.mask());
-        assert_eq!(interrupts.read(DE, Four::Status), event.mask());
+        assert_eq!(interrupts.read(DE, BankRegister::Iir), event.mask());
+        assert_eq!(interrupts.read(DE, BankRegister::Isr), event.mask());
         assert_eq!(counter.0.load(Ordering::SeqCst), 1);
-        interrupts.write(DE, Four::Identity, event.mask());
-        assert_eq!(interrupts.read(DE, Four::Identity), 0, "no new edge");
-        interrupts.write(SDE, Four::Enable, 0);
-        interrupts.write(SDE, Four::Enable, 1 << 17);
-        assert_eq!(interrupts.read(DE, Four::Identity), event.mask());
+        interrupts.write(DE, BankRegister::Iir, event.mask());
+        assert_eq!(interrupts.read(DE, BankRegister::Iir), 0, "no new edge");
+        interrupts.write(SDE, BankRegister::Ier, 0);
+        interrupts.write(SDE, BankRegister::Ier, 1 << 17);
+        assert_eq!(interrupts.read(DE, BankRegister::Iir), event.mask());
     }
 }

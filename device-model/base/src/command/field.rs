@@ -144,9 +144,9 @@ impl Field {
         Field::new(name, dword, high, low, FieldKind::Base)
     }
 
-    /// A register's offset (bits 22:2).
-    pub const fn register(name: &'static str, dword: u8, bits: AddressingBits) -> Field {
-        Field::new(name, dword, 22, 2, FieldKind::Register(bits))
+    /// A register's offset, in bits `high`:2.
+    pub const fn register(name: &'static str, dword: u8, high: u8, bits: AddressingBits) -> Field {
+        Field::new(name, dword, high, 2, FieldKind::Register(bits))
     }
 
     /// Mask of its bits in its (first) dword.
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(Field::value("b", 1, 31, 16).get(&words), 0xdead);
         assert_eq!(Field::address("c", 1, 2).wide(&words), 0x1234_dead_bee4);
         assert_eq!(Field::qword("d", 1).wide(&words), 0xffff_1234_dead_bee7);
-        assert_eq!(Field::register("e", 1, AddressingBits::NONE).wide(&words), 0x2d_bee4);
+        assert_eq!(Field::register("e", 1, 22, AddressingBits::NONE).wide(&words), 0x2d_bee4);
         assert_eq!(Field::data("f", 3).get(&words), 0, "a short form reads zero");
         assert_eq!(Field::data("f", 0).mask(), u32::MAX);
     }

@@ -57,7 +57,7 @@ pub(crate) const ONE: &[Command] = &[
             first: 1,
             dwords: 2,
             fields: &[
-                Field::register("Register", 0, AddressingBits { relative: Some(19), remapped: None }),
+                Field::register("Register", 0, 22, AddressingBits { relative: Some(19), remapped: None }),
                 Field::data("Data", 1),
             ],
         }),

@@ -3,14 +3,14 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{Addressing, AddressingBits, Decode, FieldKind, Group, Next, Requester};
+use crate::command::{Addressing, AddressingBits, Decode, Field, FieldKind, Group, Next, Requester};
 
 /// A register that an image loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Index of the value in the image.
     pub index: usize,
-    /// Offset of the register as the command has it.
+    /// Offset of the register: the bits of the command's field.
     pub offset: u32,
     /// How the offset is meant.
     pub addressing: Addressing,
@@ -31,13 +31,13 @@ pub fn loads<'i, D: Decode>(image: &'i [u32], engine: D) -> impl Iterator<Item =
             let command = engine.describe(*rest.first()?)?;
             let len = (command.dwords as usize).clamp(1, rest.len());
             let words = rest.get(..len)?;
-            if let Some((group, bits)) = command.group.and_then(|group| Some((group, addressing_bits(group)?))) {
+            if let Some((group, (register, bits))) = command.group.and_then(|group| Some((group, register(group)?))) {
                 let addressing = words.first().map_or(Addressing::default(), |header| bits.of(*header));
                 let first = usize::from(group.first);
                 let pairs = words.get(first..).unwrap_or_default().as_chunks().0.iter();
                 found.extend((1_usize..).step_by(2).zip(pairs).map(|(distance, [offset, value])| Load {
                     index: at.saturating_add(first).saturating_add(distance),
-                    offset: *offset,
+                    offset: *offset & register.mask(),
                     addressing,
                     value: *value,
                 }));
@@ -49,12 +49,13 @@ pub fn loads<'i, D: Decode>(image: &'i [u32], engine: D) -> impl Iterator<Item =
     })
 }
 
-/// If `group` has pairs of a register and its value, returns the header bits that say how the registers are meant.
-fn addressing_bits(group: Group) -> Option<AddressingBits> {
+/// If `group` has pairs of a register and its value, returns the register's field, and the header bits that say how the
+/// registers are meant.
+fn register(group: Group) -> Option<(Field, AddressingBits)> {
     match group.fields {
         [register, value] if register.dword == 0 && value.dword == 1 && group.dwords == 2 => {
             match (register.kind, value.kind) {
-                (FieldKind::Register(bits), FieldKind::Hex) => Some(bits),
+                (FieldKind::Register(bits), FieldKind::Hex) => Some((*register, bits)),
                 _ => None,
             }
         }
@@ -73,8 +74,24 @@ mod tests {
 
     #[test]
     fn loads_are_found_up_to_the_end_of_the_commands() {
-        let image =
-            [0, 0x1108_0003, 0x40, 1, 0x44, 2, 0x1000_0001, 0, 0, 0x1100_0001, 0x50, 3, 0x0500_0000, 0x1100_0001, 0, 0];
+        let image = [
+            0,
+            0x1108_0003,
+            0x40,
+            1,
+            0xff80_0047,
+            2,
+            0x1000_0001,
+            0,
+            0,
+            0x1100_0001,
+            0x50,
+            3,
+            0x0500_0000,
+            0x1100_0001,
+            0,
+            0,
+        ];
         assert_eq!(found(&image), [(3, 0x40, true, 1), (5, 0x44, true, 2), (11, 0x50, false, 3)]);
     }
 

@@ -51,13 +51,28 @@ mod tests {
     #[test]
     fn an_image_shows_the_registers_that_it_loads() {
         let render = EngineRef::named(&IVY_BRIDGE, "rcs0").unwrap();
-        let words = [0, 0x1100_0003, 0x2110, 0x20, 0x7000, 0xffff_0000, 0x1100_0001, 0x1f_fffc, 7, 0x0500_0000, 9];
+        let words = [
+            0,
+            0x1100_0005,
+            0x2110,
+            0x20,
+            0xfc00_7003,
+            0xffff_0000,
+            0x80_2110,
+            5,
+            0x1100_0001,
+            0x1f_fffc,
+            7,
+            0x0500_0000,
+            9,
+        ];
         assert_eq!(
             text(image(&words, render)),
             [
                 "[0x003] rcs0.BB_STATE 0x00000020 Address Space Indicator PPGTT",
                 "[0x005] CACHE_MODE_0 0xffff0000",
-                "[0x008] 0x1ffffc 0x00000007"
+                "[0x007] 0x802110 0x00000005",
+                "[0x00a] 0x1ffffc 0x00000007"
             ]
         );
         let none = ["# contains no register load: not a context image, or not saved yet"];

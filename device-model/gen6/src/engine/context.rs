@@ -6,7 +6,7 @@
 //! state, then MI_BATCH_BUFFER_END. It is guest memory: a restore loads only registers of contexts, and reads no bytes
 //! beyond the size of an image.
 
-use super::registers::{OFFSET, written_lanes};
+use super::registers::written_lanes;
 use super::{Current, Engine};
 use crate::command::mi::{MI_BATCH_BUFFER_END, MI_LOAD_REGISTER_IMM, fields};
 use crate::command::{Command, Mi};
@@ -89,7 +89,8 @@ impl Engine {
                     let (payload, rest) = rest.split_at(payload.min(rest.len()));
                     let lanes = written_lanes(header);
                     for [offset, value] in payload.as_chunks::<2>().0 {
-                        let (offset, value) = (u32::from_le_bytes(*offset) & OFFSET, u32::from_le_bytes(*value));
+                        let (offset, value) =
+                            (u32::from_le_bytes(*offset) & fields::LOADED_REGISTER.mask(), u32::from_le_bytes(*value));
                         self.restore_register(gt, offset, (value & lanes, lanes), extended);
                     }
                     rest

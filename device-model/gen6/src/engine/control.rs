@@ -12,9 +12,6 @@ use crate::registers::engine::{
 use crate::registers::render::{CONDITION_CODES, SYNC_FLIP_STATUS};
 use crate::topology::EngineClass;
 
-/// Bits of a register's offset in MI_SEMAPHORE_MBOX.
-const REGISTER: u32 = 0x7f_fffc;
-
 impl Engine {
     /// MI_BATCH_BUFFER_START: from the ring, or from a batch, of which the new one is the continuation. It keeps the space
     /// of the first one, whatever its own bit is (IVB-164, ILK-124), and so its privilege.
@@ -56,6 +53,7 @@ impl Engine {
         let gt = current.gt;
         let ggtt = current.has(fields::GLOBAL) && self.privileged();
         let (space, data, target) = (self.space(gt, ggtt), current.dword(1)?, current.dword(2)?);
+        let address = target & fields::MAILBOX_ADDRESS.mask();
         let control = self.offset(gt, CTL);
         if current.has(fields::MAILBOX_COMPARE) {
             let value = if current.has(fields::MAILBOX_COMPARE_REGISTER) {
@@ -63,10 +61,13 @@ impl Engine {
                     0 => self.value(gt, SYNC_0),
                     1 => self.value(gt, SYNC_0.saturating_add(8)),
                     2 => self.value(gt, SYNC_0.saturating_add(4)),
-                    _ => gt.registers.decode(target & REGISTER).map_or(0, |_| gt.registers.value(target & REGISTER)),
+                    _ => {
+                        let offset = target & fields::REGISTER.mask();
+                        gt.registers.decode(offset).map_or(0, |_| gt.registers.value(offset))
+                    }
                 }
             } else {
-                current.memory.read32(space, target & !3)?
+                current.memory.read32(space, address)?
             };
             if value <= data {
                 gt.registers.set_bits(control, CTL_SEMAPHORE_WAIT.mask());
@@ -75,7 +76,7 @@ impl Engine {
             gt.registers.clear_bits(control, CTL_SEMAPHORE_WAIT.mask());
         }
         if current.has(fields::MAILBOX_UPDATE) && !current.has(fields::MAILBOX_COMPARE_REGISTER) {
-            current.memory.write32(space, target & !3, data)?;
+            current.memory.write32(space, address, data)?;
         }
         Ok(Flow::Next)
     }

@@ -15,7 +15,7 @@ use crate::registers::render::{STATISTICS, STATISTICS_DWORDS};
 
 /// A store after a flush.
 struct PostSync {
-    /// The operation, with the same values in both commands.
+    /// The operation, with the values of PIPE_CONTROL; MI_FLUSH_DW does not have 2.
     operation: u32,
     /// The address is an offset in the status page.
     index: bool,
@@ -33,7 +33,11 @@ impl Engine {
     pub(super) fn flush_dw(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let words = [current.header, current.dword(1)?];
         let store = PostSync {
-            operation: flush::FLUSH_OPERATION.get(&words),
+            operation: match flush::FLUSH_OPERATION.get(&words) {
+                // Reserved: nothing is stored.
+                2 => 0,
+                operation => operation,
+            },
             index: flush::FLUSH_INDEX.is_set(&words),
             ggtt: flush::FLUSH_GLOBAL.is_set(&words),
             ggtt_by_users: false,

@@ -7,8 +7,6 @@ use crate::gt::SideEffect;
 use crate::memory::Fault;
 use crate::registers::engine::{CTL, CTL_NO_WRITES};
 
-/// Bits of a register's offset in commands (IVB-161).
-pub(super) const OFFSET: u32 = 0x03ff_fffc;
 /// First offset that commands must not write (IVB-159).
 const FORBIDDEN: u32 = 0xc_0000;
 /// Offsets below [`FORBIDDEN`] that commands must not write.
@@ -29,7 +27,8 @@ impl Engine {
     pub(super) fn load_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let lanes = written_lanes(current.header);
         for n in (1..current.length.saturating_sub(1)).step_by(2) {
-            let (offset, value) = (current.dword(n)? & OFFSET, current.dword(n.saturating_add(1))?);
+            let (offset, value) =
+                (current.dword(n)? & fields::LOADED_REGISTER.mask(), current.dword(n.saturating_add(1))?);
             self.write_register(current, offset, value & lanes, lanes);
         }
         Ok(())
@@ -38,7 +37,7 @@ impl Engine {
     /// MI_STORE_REGISTER_MEM (IVB-161). Of registers that only CPUs can access, it stores 0 (ILK-031).
     pub(super) fn store_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let space = self.space(current.gt, current.has(fields::GLOBAL));
-        let offset = current.dword(1)? & OFFSET;
+        let offset = current.dword(1)? & fields::REGISTER.mask();
         let value = if MEMORY_CONTROLLER.contains(&offset) { 0 } else { current.gt.read(offset) };
         current.memory.write32(space, current.dword(2)? & fields::MEMORY.mask(), value)
     }
@@ -46,7 +45,7 @@ impl Engine {
     /// MI_LOAD_REGISTER_MEM (IVB-163). Without privilege, only registers of contexts can be loaded.
     pub(super) fn load_register_memory(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let space = self.space(current.gt, current.has(fields::GLOBAL));
-        let offset = current.dword(1)? & OFFSET;
+        let offset = current.dword(1)? & fields::REGISTER.mask();
         let value = current.memory.read32(space, current.dword(2)? & fields::MEMORY.mask())?;
         let context =
             |offset| current.gt.registers.decode(offset).is_some_and(|found| found.register.scope.of_contexts());

@@ -112,7 +112,7 @@ impl Engine {
 
     /// MI_UPDATE_GTT: entries of consecutive pages (IVB-160).
     pub(super) fn update_gtt(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let first = current.dword(1)? / PAGE;
+        let first = (current.dword(1)? & fields::ENTRY.mask()) / PAGE;
         for (page, n) in (first..).zip(2..current.length) {
             current.memory.ggtt().set(page, Pte(current.dword(n)?));
         }

@@ -4,21 +4,20 @@
 use arctic_base::registers::Unit;
 
 use super::{Gt, SideEffect};
-use crate::registers::interrupt::Four;
+use crate::registers::interrupt::BankRegister;
 use crate::registers::{Access, Bank, Gen6, InterruptRegister, engine};
 use crate::topology::EngineId;
 
 impl Unit<Gen6, Gt> for InterruptRegister {
     type Effect = SideEffect;
 
-    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
-        gt.interrupts.read(*self, Four::at(access.ordinal()))
+    fn read(&self, gt: &Gt, _access: Access<'_>) -> u32 {
+        gt.interrupts.read(self.bank, self.register)
     }
 
-    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
-        let four = Four::at(access.ordinal());
-        gt.interrupts.write(*self, four, value);
-        if self.0 == Bank::Graphics && four == Four::Identity {
+    fn write(&self, gt: &Gt, _access: Access<'_>, value: u32) -> Option<SideEffect> {
+        gt.interrupts.write(self.bank, self.register, value);
+        if *self == (InterruptRegister { bank: Bank::Graphics, register: BankRegister::Iir }) {
             gt.renew_events();
         }
         None
@@ -28,9 +27,9 @@ impl Unit<Gen6, Gt> for InterruptRegister {
 impl InterruptRegister {
     /// Value of the bits that a write stores as they are: those of masks and enables.
     pub(super) fn stored(self, gt: &Gt, access: Access<'_>) -> u32 {
-        match Four::at(access.ordinal()) {
-            Four::Mask | Four::Enable => self.read(gt, access),
-            Four::Status | Four::Identity => 0,
+        match self.register {
+            BankRegister::Imr | BankRegister::Ier => self.read(gt, access),
+            BankRegister::Isr | BankRegister::Iir => 0,
         }
     }
 }

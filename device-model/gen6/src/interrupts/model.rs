@@ -8,6 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::generation::GENERATIONS;
 
+const REGISTERS: [BankRegister; 4] = [BankRegister::Isr, BankRegister::Imr, BankRegister::Iir, BankRegister::Ier];
+
 #[derive(Default)]
 struct Counter(AtomicU32);
 
@@ -20,7 +22,7 @@ impl InterruptSink for Counter {
 /// What happens to the registers.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    Write(Bank, Four, u32),
+    Write(Bank, BankRegister, u32),
     Event(Bank, u32),
     States(Bank, u32, u32),
     Reset,
@@ -62,17 +64,17 @@ impl Model {
 
     fn operate(&mut self, operation: Operation) {
         match operation {
-            Operation::Write(bank, four, value) => {
+            Operation::Write(bank, register, value) => {
                 let bank = &mut self.banks[bank.index()];
                 for n in 0..32 {
-                    match four {
-                        Four::Status => {}
-                        Four::Mask => {
+                    match register {
+                        BankRegister::Isr => {}
+                        BankRegister::Imr => {
                             bank.imr[n] = bit(value, n);
                             bank.iir[n] |= bank.isr[n] && !bank.imr[n];
                         }
-                        Four::Identity => bank.iir[n] &= !bit(value, n),
-                        Four::Enable => bank.ier[n] = bit(value, n),
+                        BankRegister::Iir => bank.iir[n] &= !bit(value, n),
+                        BankRegister::Ier => bank.ier[n] = bit(value, n),
                     }
                 }
             }
@@ -113,7 +115,8 @@ fn sparse() -> impl Strategy<Value = u32> {
 fn operation() -> impl Strategy<Value = Operation> {
     let bank = || prop::sample::select(Bank::ALL.to_vec());
     prop_oneof![
-        8 => (bank(), 0..4u16, sparse()).prop_map(|(bank, four, value)| Operation::Write(bank, Four::at(four), value)),
+        8 => (bank(), proptest::sample::select(&REGISTERS), sparse())
+            .prop_map(|(bank, register, value)| Operation::Write(bank, register, value)),
         4 => (bank(), sparse()).prop_map(|(bank, bits)| Operation::Event(bank, bits)),
         2 => (bank(), sparse(), sparse()).prop_map(|(bank, mask, states)| Operation::States(bank, mask, states)),
         1 => Just(Operation::Reset),
@@ -138,7 +141,7 @@ proptest! {
         let mut model = Model::new(pch_event.mask().trailing_zeros() as usize, enabled_by_firmware);
         for (operation, moved) in operations {
             match operation {
-                Operation::Write(bank, four, value) => interrupts.write(InterruptRegister(bank), four, value),
+                Operation::Write(bank, register, value) => interrupts.write(bank, register, value),
                 Operation::Event(bank, events) => interrupts.event(bank, events),
                 Operation::States(bank, mask, states) => interrupts.set_status(bank, mask, states),
                 Operation::Reset => interrupts.reset(),
@@ -146,8 +149,8 @@ proptest! {
             model.operate(operation);
             for bank in Bank::ALL {
                 let expected = &model.banks[bank.index()];
-                let found = [Four::Status, Four::Mask, Four::Identity, Four::Enable].map(|four| {
-                    interrupts.read(InterruptRegister(bank), four)
+                let found = REGISTERS.map(|register| {
+                    interrupts.read(bank, register)
                 });
                 let expected = [&expected.isr, &expected.imr, &expected.iir, &expected.ier].map(dword);
                 prop_assert_eq!(found, expected, "{:?} after {:?}", bank, operation);

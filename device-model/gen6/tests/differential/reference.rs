@@ -351,7 +351,9 @@ impl Reference {
             }
             0x26 => {
                 let operands = [&[words[1] & !7], &words[2..]].concat();
-                self.after_flush(header >> 14 & 3, false, words[1] >> 2 & 1 != 0, &operands, (user, [0; 2]))?;
+                // Operation 2 is reserved here.
+                let operation = if header >> 14 & 3 == 2 { 0 } else { header >> 14 & 3 };
+                self.after_flush(operation, false, words[1] >> 2 & 1 != 0, &operands, (user, [0; 2]))?;
                 if header >> 8 & 1 != 0 {
                     self.events(1 << 4);
                 }

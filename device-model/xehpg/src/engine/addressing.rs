@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Which register a command or a context image means.
 
-use arctic_base::command::Addressing;
+use arctic_base::command::{Addressing, AddressingBits, Field};
 
 use super::remap::remap;
+use crate::command::mi::fields::REGISTER_HIGH;
 use crate::topology::{EngineId, EngineTable};
 
-/// Register offset in a command, bits 22:2. Registers are in the lower half of that range; commands cannot access the rest.
-const REGISTER: u32 = 0x7f_fffc;
+/// Register offset in a command. Registers are in the lower half of that range; commands cannot access the rest.
+const REGISTER: u32 = Field::register("Register", 0, REGISTER_HIGH, AddressingBits::NONE).mask();
 
 /// Returns the offset of the register that a command of the engine `id` accesses; `base` is that engine's. All bits of a
 /// relative offset are used, unlike in a context restore (i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO).

@@ -62,8 +62,12 @@ pub const INDEX: Field = Field::offset("Offset", 1, 11, 2);
 pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
 /// MI_UPDATE_GTT: page of the first entry (IVB-160).
 pub const ENTRY: Field = Field::base("Entry Address", 1, 12);
-/// MI_STORE_REGISTER_MEM, MI_LOAD_REGISTER_MEM: the register (IVB-161, IVB-163).
-pub const REGISTER: Field = Field::register("Register", 1, AddressingBits::NONE);
+/// Highest bit of a register's offset in commands (IVB-161, IVB-163).
+const REGISTER_HIGH: u8 = 25;
+/// MI_STORE_REGISTER_MEM, MI_LOAD_REGISTER_MEM: the register.
+pub const REGISTER: Field = Field::register("Register", 1, REGISTER_HIGH, AddressingBits::NONE);
+/// MI_LOAD_REGISTER_IMM: a register, in the first dword of each pair (IVB-159).
+pub const LOADED_REGISTER: Field = Field::register("Register", 0, REGISTER_HIGH, AddressingBits::NONE);
 /// MI_STORE_REGISTER_MEM, MI_LOAD_REGISTER_MEM: the address.
 pub const MEMORY: Field = Field::base("Memory Address", 2, 2);
 /// MI_FLUSH_DW: the address is an offset in the status page (G67-075).
@@ -114,7 +118,7 @@ macro_rules! fields {
 fields! {
     MI_NOOP: [NOPID, WRITE_NOPID];
     MI_USER_INTERRUPT: [];
-    // The positions of three events are missing in the document; those of plane A are of the pattern of B.
+    // IVB-143 has no positions of the events of bits 0 and 1: they follow the pattern of pipe B (bits 8 and 9).
     MI_WAIT_FOR_EVENT: [
         Field::flag("Display Pipe A Scan Line Wait", 0, 0),
         Field::flag("Display Plane A Flip Pending Wait", 0, 1),
@@ -169,7 +173,7 @@ fields! {
     MI_URB_CLEAR: [Field::hex("URB Address", 1, 13, 0), Field::value("URB Clear Length", 1, 28, 16)];
     MI_STORE_DATA_IMM: [GLOBAL, STORE_ADDRESS], 3 + 1: [Field::data("Data", 0)];
     MI_STORE_DATA_INDEX: [INDEX], 2 + 1: [Field::data("Data", 0)];
-    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES], 1 + 2: [Field::register("Register", 0, AddressingBits::NONE), Field::data("Data", 1)];
+    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES], 1 + 2: [LOADED_REGISTER, Field::data("Data", 1)];
     MI_UPDATE_GTT: [GLOBAL, ENTRY], 2 + 1: [Field::data("Entry", 0)];
     MI_STORE_REGISTER_MEM: [GLOBAL, REGISTER, MEMORY];
     MI_FLUSH_DW: [

@@ -233,6 +233,24 @@ fn flushes_store_and_notify() {
     bench.run(&[MI_FLUSH_DW | FLUSH_TIMESTAMP | FLUSH_NOTIFY | 2, DATA | 4, 0, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x4_4018)), (0x4321, 1 << 26));
     assert_eq!(bench.gt.read(0x1_2358), 0x4321, "each engine reads the time");
+    // The reserved operation stores nothing.
+    bench.put(DATA, 0x5555);
+    bench.run(&[MI_FLUSH_DW | 2 << 14 | 2, DATA | 4, 0, 0]);
+    assert_eq!(bench.get(DATA), 0x5555);
+}
+
+/// Offsets have 24 bits (25:2) for the executor and for the disassembler: a register beyond 8 MiB does not exist.
+#[test]
+fn register_offsets_beyond_8_mib_are_not_those_below() {
+    proves!([IVB_161, IVB_163], "a store of a register at 8 MiB and 2430h stores 0, a load does not change 2430h");
+    let mut bench = EngineBench::new(RCS);
+    bench.write(0x2430, 0x77);
+    bench.put(DATA, 0x5555);
+    bench.run(&[MI_LOAD_REGISTER_MEM | GGTT | 1, 0x80_2430, DATA]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 1, 0x80_2430, 0x66]);
+    assert_eq!(bench.gt.read(0x2430), 0x77);
+    bench.run(&[MI_STORE_REGISTER_MEM | GGTT | 1, 0x80_2430, DATA]);
+    assert_eq!(bench.get(DATA), 0);
 }
 
 /// ILK-141: an in-order parser satisfies every order that software asks for.

@@ -30,6 +30,8 @@ pub const SOURCE_CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset Source",
 pub const MMIO_REMAP: Field = Field::flag("MMIO Remap Enable", 0, 17);
 /// LRR: the source register offset is remapped to the executing engine instance.
 pub const SOURCE_MMIO_REMAP: Field = Field::flag("MMIO Remap Enable Source", 0, 16);
+/// Highest bit of a register's offset in commands.
+pub const REGISTER_HIGH: u8 = 22;
 /// LRI, LRM, SRM, LRR's destination: how the register's offset is meant.
 pub const ADDRESSING: AddressingBits = AddressingBits { relative: Some(CS_MMIO.low), remapped: Some(MMIO_REMAP.low) };
 /// LRR: how the source register's offset is meant.
@@ -318,7 +320,7 @@ fields! {
     ], 3 + 1: [Field::data("Data", 0)];
     MI_STORE_DATA_INDEX: [OWN_PAGE, INDEX, Field::data("Data DWord 0", 2), Field::data("Data DWord 1", 3)];
     MI_LOAD_REGISTER_IMM: [BYTE_DISABLES, FORCE_POSTED, MMIO_REMAP, CS_MMIO],
-        1 + 2: [Field::register("Register", 0, ADDRESSING), Field::data("Data", 1)];
+        1 + 2: [Field::register("Register", 0, REGISTER_HIGH, ADDRESSING), Field::data("Data", 1)];
     MI_UPDATE_GTT: [FIRST_PAGE], 2 + 2: [Field::qword("Entry", 0)];
     MI_STORE_REGISTER_MEM: [
         Field::flag("MOCS Enable", 0, 15),
@@ -327,7 +329,7 @@ fields! {
         CS_MMIO,
         RESULT_PREDICATE,
         GLOBAL,
-        Field::register("Register", 1, ADDRESSING),
+        Field::register("Register", 1, REGISTER_HIGH, ADDRESSING),
         Field::address("Memory Address", 2, 2)
     ];
     MI_FLUSH_DW: [
@@ -357,7 +359,7 @@ fields! {
         CS_MMIO,
         ASYNC,
         GLOBAL,
-        Field::register("Register", 1, ADDRESSING),
+        Field::register("Register", 1, REGISTER_HIGH, ADDRESSING),
         Field::address("Memory Address", 2, 2)
     ];
     MI_LOAD_REGISTER_REG: [
@@ -365,8 +367,8 @@ fields! {
         MMIO_REMAP,
         SOURCE_CS_MMIO,
         CS_MMIO,
-        Field::register("Source Register", 1, SOURCE_ADDRESSING),
-        Field::register("Destination Register", 2, ADDRESSING)
+        Field::register("Source Register", 1, REGISTER_HIGH, SOURCE_ADDRESSING),
+        Field::register("Destination Register", 2, REGISTER_HIGH, ADDRESSING)
     ];
     MI_COPY_MEM_MEM: [
         DESTINATION_GLOBAL,
