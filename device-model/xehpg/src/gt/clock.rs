@@ -12,11 +12,16 @@ use crate::registers::{Access, ClockRegister, Unit, XeHpg};
 use crate::residency::{Awake, Residency};
 use crate::topology::EngineId;
 
+/// Bit of [`ContextClock::state`] that is set while the clock runs.
+const RUNNING: u64 = 1 << 32;
+
+/// Bits of an engine's RING_TIMESTAMP (contract E.7).
+const RING_TIMESTAMP_MASK: u64 = 0xf_ffff_ffff;
+
 /// Context timestamp of one engine as read by MMIO: ticks of the timestamp counter that the context has run. While the
 /// clock of an engine runs, the GT stays out of RC6. Only the engine modifies it; any thread may read it.
 pub struct ContextClock {
-    /// Bit 32 is set while the clock runs. Bits 31:0 hold global ticks minus context ticks while running, and the
-    /// context ticks while stopped.
+    /// [`RUNNING`], and in bits 31:0 global ticks minus context ticks while running, or the context ticks while stopped.
     state: AtomicU64,
     engine: EngineId,
     timebase: Timebase,
@@ -28,14 +33,13 @@ impl ContextClock {
         ContextClock { state: AtomicU64::new(0), engine, timebase, residency }
     }
 
-    /// Continues from `context_ticks` at global tick `now`.
+    /// Sets the context's ticks to `context_ticks` at global tick `now`. The clock continues from there if it runs.
     pub fn set(&self, now: u64, context_ticks: u32) {
-        let since = low(now).wrapping_sub(context_ticks);
-        self.state.store(self.running() | u64::from(since), Ordering::Release);
-    }
-
-    fn running(&self) -> u64 {
-        self.state.load(Ordering::Relaxed) & RUNNING
+        let state = match self.state.load(Ordering::Relaxed) & RUNNING {
+            0 => u64::from(context_ticks),
+            running => running | u64::from(low(now).wrapping_sub(context_ticks)),
+        };
+        self.state.store(state, Ordering::Release);
     }
 
     /// Starts counting from 0 at global tick `now`; calls `wake` if the GT leaves RC6.
@@ -48,7 +52,7 @@ impl ContextClock {
 
     /// Stops at global tick `now` and returns the context's ticks.
     pub fn stop(&self, now: u64) -> u32 {
-        let ticks = self.read(now);
+        let ticks = self.read(|| now);
         let before = self.state.swap(u64::from(ticks), Ordering::AcqRel);
         if before & RUNNING != 0 {
             self.residency.set(Awake::Engine(self.engine), false, self.timebase.nanoseconds(now), || ());
@@ -56,18 +60,14 @@ impl ContextClock {
         ticks
     }
 
-    /// The context's ticks at global tick `now`.
-    pub fn read(&self, now: u64) -> u32 {
+    /// The context's ticks at the global tick that `now` returns. The state is loaded first: the engine may start the
+    /// clock at any time, and the difference to a start that is later than `now` would be negative.
+    pub fn read(&self, now: impl FnOnce() -> u64) -> u32 {
         let state = self.state.load(Ordering::Acquire);
+        let now = now();
         if state & RUNNING != 0 { low(now).wrapping_sub(low(state)) } else { low(state) }
     }
 }
-
-/// See [`ContextClock`].
-const RUNNING: u64 = 1 << 32;
-
-/// Bits of an engine's RING_TIMESTAMP (contract E.7).
-const RING_TIMESTAMP: u64 = 0xf_ffff_ffff;
 
 impl Gt {
     /// Current value of the timestamp counter.
@@ -75,7 +75,7 @@ impl Gt {
         self.generation.timebase.ticks(self.clock.now())
     }
 
-    /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine starts a context.
+    /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine restores a context.
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clocks[engine.index()].start(self.timestamp(), || self.restore_engines());
@@ -90,9 +90,9 @@ impl Unit<XeHpg, Gt> for ClockRegister {
         let half = |value: u64| if access.ordinal() == 0 { low(value) } else { high(value) };
         match self {
             ClockRegister::Timestamp => half(gt.timestamp()),
-            ClockRegister::RingTimestamp => half(gt.timestamp() & RING_TIMESTAMP),
+            ClockRegister::RingTimestamp => half(gt.timestamp() & RING_TIMESTAMP_MASK),
             ClockRegister::ContextTimestamp => {
-                access.decoded.engine.map_or(0, |engine| gt.context_clocks[engine.index()].read(gt.timestamp()))
+                access.decoded.engine.map_or(0, |engine| gt.context_clocks[engine.index()].read(|| gt.timestamp()))
             }
         }
     }
@@ -100,5 +100,49 @@ impl Unit<XeHpg, Gt> for ClockRegister {
     /// The counters are read-only.
     fn write(&self, _: &Gt, _: Access<'_>, _: u32) -> Option<SideEffect> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::XE_HPG_ENGINES;
+
+    fn clock() -> ContextClock {
+        let engine = XE_HPG_ENGINES.all().next().unwrap();
+        ContextClock::new(engine, crate::generation::XE_HPG.timebase, Arc::default())
+    }
+
+    /// A reader whose thread does not run between its two accesses, while the engine starts the next context or loads
+    /// the timestamp of one. A context that has not run yet must not have 2^32 - 1 ticks.
+    #[test]
+    fn a_clock_that_starts_during_a_read_does_not_run_backwards() {
+        let clock = clock();
+        clock.start(100, || ());
+        let restarted = |now| {
+            clock.stop(1000);
+            clock.start(1001, || ());
+            now
+        };
+        assert_eq!(clock.read(|| restarted(990)), 890, "the context that ran at that time");
+        assert_eq!(clock.read(|| 1005), 4);
+        let loaded = |now| {
+            clock.set(1100, 7);
+            now
+        };
+        assert_eq!(clock.read(|| loaded(1050)), 49);
+        assert_eq!(clock.read(|| 1101), 8);
+    }
+
+    #[test]
+    fn ticks_are_set_while_the_clock_runs_and_while_it_is_stopped() {
+        let clock = clock();
+        clock.set(1000, 7);
+        assert_eq!(clock.read(|| 5000), 7, "stopped");
+        clock.start(6000, || ());
+        assert_eq!(clock.read(|| 6001), 1, "a start counts from 0");
+        clock.set(6002, u32::MAX);
+        assert_eq!((clock.read(|| 6003), clock.stop(6004)), (0, 1));
+        assert_eq!(clock.read(|| 9000), 1);
     }
 }
