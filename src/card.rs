@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, ReportableError, Values};
 use arctic_device_model::host::{Clock, Dma, Function, HostClock};
+use arctic_device_model::limits::TotalTooSmall;
 use arctic_device_model::workers::Workers;
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::number::byte;
@@ -71,6 +72,9 @@ pub enum CardError {
     /// The card cannot be powered on.
     #[error(transparent)]
     PowerOn(#[from] PowerOnError),
+    /// A limit in the card file is too small for the number of functions.
+    #[error(transparent)]
+    Limits(#[from] TotalTooSmall),
     /// The card's threads cannot be started, or the descriptors of its events cannot be created.
     #[error("cannot start the card's threads: {0}")]
     Threads(#[source] io::Error),

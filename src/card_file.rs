@@ -310,6 +310,19 @@ mod tests {
             ("# [provision]", "[provision]\ndoorbell = 1", "expected one of"),
             ("# [provision]", "[provision]\nexec_quantum_ms = 100001", "0 is unlimited"),
             ("# [provision]", "[[provision.vf]]\nnumber = 64", "1 to 63"),
+            ("# [limits]", "[limits]\nmapped = \"0GiB\"", "\"1GiB\" to \"64TiB\""),
+            ("# [limits]", "[limits]\nmapped = \"65537GiB\"", "\"1GiB\" to \"64TiB\""),
+            ("# [limits]", "[limits]\nmapped_in_all = \"65TiB\"", "\"1GiB\" to \"64TiB\""),
+            ("# [limits]", "[limits]\nmapped_in_all = \"18446744073709551615TiB\"", "\"1GiB\" to \"64TiB\""),
+            ("# [limits]", "[limits]\nmapped = \"1024MiB\"", "\"1GiB\" to \"64TiB\""),
+            ("# [limits]", "[limits]\nmapped = 1", "expected a string"),
+            ("# [limits]", "[limits]\nmappings = 15", "a number from 16 to 65535"),
+            ("# [limits]", "[limits]\nmappings_in_all = 65536", "a number from 16 to 65535"),
+            ("# [limits]", "[limits]\ndescriptors = 15", "a number from 16 to 65535"),
+            ("# [limits]", "[limits]\ndescriptors_in_all = 65536", "a number from 16 to 65535"),
+            ("# [limits]", "[limits]\nsections = 15", "a number from 16 to 16777216"),
+            ("# [limits]", "[limits]\nsections_in_all = 0x1000001", "a number from 16 to 16777216"),
+            ("# [limits]", "[limits]\nsection = 16", "expected one of"),
         ];
         for (from, to, remedy) in mistakes {
             let message = format!("{}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
@@ -326,6 +339,38 @@ mod tests {
         assert!(message.contains("idle = 40: expected idle <= board"), "{message}");
         let message = parse("my.toml", &good.replace("rpn = 300", "")).unwrap_err().to_string();
         assert!(message.contains("missing field `rpn`"), "{message}");
+    }
+
+    /// The commented lines of the card file are the defaults. The bounds and both units of sizes are accepted.
+    #[test]
+    fn limits_of_the_card_file_are_the_defaults_and_have_bounds() {
+        let (before, section) = BUILT_IN[0].1.split_once("# [limits]\n").unwrap();
+        let limits = |lines: &str| parse("my.toml", &format!("{before}[limits]\n{lines}")).unwrap().limits;
+        let lines: Vec<_> = section.lines().map(|line| line.strip_prefix("# ").unwrap()).collect();
+        assert_eq!(lines.len(), 8, "every limit");
+        assert_eq!(limits(&lines.join("\n")), Limits::default());
+        for (bytes, [size, total], count, files, sections) in
+            [(1 << 30, ["1GiB", "1 GiB"], 16, 16, 16), (64 << 40, ["64TiB", "65536 GiB"], 65535, 65535, 1 << 24)]
+        {
+            let text = format!(
+                "mapped = \"{size}\"\nmapped_in_all = \"{total}\"\nmappings = {count}\nmappings_in_all = {count}\n\
+                 sections = {sections}\nsections_in_all = {sections}\ndescriptors = {files}\ndescriptors_in_all = {files}"
+            );
+            let [mapped, mapped_in_all] = [bytes; 2];
+            let [mappings, mappings_in_all, descriptors, descriptors_in_all] = [count, count, files, files];
+            let [sections, sections_in_all] = [sections; 2];
+            let expected = Limits {
+                mapped,
+                mapped_in_all,
+                mappings,
+                mappings_in_all,
+                sections,
+                sections_in_all,
+                descriptors,
+                descriptors_in_all,
+            };
+            assert_eq!(limits(&text), expected);
+        }
     }
 
     /// Values of which each is valid, but not on the die of the card.

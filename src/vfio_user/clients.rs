@@ -37,9 +37,7 @@ impl ServedCard {
     /// guest, for [`Topology::Together`].
     pub fn new(model: impl Model, vfs: u8, topology: Topology, ecam: Ecam) -> Result<Self, CardError> {
         let functions = usize::from(vfs) + 1;
-        let limits = model.limits();
-        let descriptors_in_all = limits.descriptors_in_all.min(quota::spare_descriptors(functions));
-        let limits = Limits { descriptors_in_all, ..limits }.each(functions);
+        let limits = spare(model.limits().each(functions)?, quota::spare_descriptors(functions), functions);
         let ledger = Ledger::new(limits, topology == Topology::Together);
         let clients = Clients::new(vfs, topology, (ecam, model.identity()), &ledger).map_err(CardError::Threads)?;
         let card = VirtualCard::new(model, vfs, topology, clients.clone(), clients.clone())?;
@@ -82,6 +80,24 @@ impl ServedCard {
         let Hands { vectors, .. } = Hands::default();
         let memory = self.clients.requester.clone();
         Some(Served { name: device.name(), function: super::Function { device, memory, vectors } })
+    }
+}
+
+/// Reduces the limits of each of `functions` functions to `descriptors` spare descriptors of this process. Clients whose
+/// memory has no files do not need any, so too few are no error.
+fn spare(limits: Limits, descriptors: u32, functions: usize) -> Limits {
+    let functions = u32::try_from(functions).unwrap_or(u32::MAX);
+    let share = descriptors.checked_div(functions).unwrap_or(descriptors);
+    if share < Limits::LEAST_COUNT.min(limits.descriptors) {
+        log::warn!(
+            "the limit of open files leaves {share} files of guest memory for each of {functions} functions: raise it \
+             (ulimit -n), or clients that need more cannot map their memory"
+        );
+    }
+    Limits {
+        descriptors: limits.descriptors.min(share),
+        descriptors_in_all: limits.descriptors_in_all.min(descriptors),
+        ..limits
     }
 }
 
@@ -247,6 +263,22 @@ mod tests {
                 assert_eq!((served.name.as_str(), device.pci().number()), (memory.name.as_str(), memory.function));
             }
         }
+    }
+
+    /// The limits of the card file and those of the process apply; too small a total in the card file is an error.
+    #[test]
+    fn limits_are_reduced_to_the_spare_descriptors() {
+        let limits = Limits::default().each(3).unwrap();
+        let of = |descriptors| spare(limits, descriptors, 3);
+        let descriptors = |limits: Limits| (limits.descriptors, limits.descriptors_in_all);
+        assert_eq!(of(u32::MAX), limits);
+        assert_eq!(descriptors(of(301)), (100, 301));
+        assert_eq!(descriptors(of(2)), (0, 2));
+        let mut profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
+        profile.limits.mappings_in_all = 47;
+        let error = ServedCard::new(profile, 2, Topology::Split, Ecam::default()).err().map(|error| error.to_string());
+        let expected = "[limits] mappings_in_all = 47 is too small for 3 functions: expected at least 48";
+        assert_eq!(error.as_deref(), Some(expected));
     }
 
     /// Each function gets its share of the common limits; the card reports whether others wait.

@@ -287,7 +287,7 @@ fn file_that_changes_length_during_accesses_causes_only_faults() {
 fn client_cannot_exhaust_the_address_space() {
     const TIB: u64 = 1 << 40;
     let limits = Limits { mapped: TIB, mapped_in_all: 2 * TIB, ..Limits::default() };
-    let ledger = Ledger::new(limits.each(2), false);
+    let ledger = Ledger::new(limits.each(2).unwrap(), false);
     let [greedy, other] = [0; 2].map(|_| GuestMemory::new(Function::PF, "pf".into(), ledger.clone()));
     let sparse = || memory_file(c"sparse", 1 << 50, SealFlags::SHRINK);
     let (mut at, mut size, mut refusals) = (0, 1 << 46, Vec::new());
