@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Card;
 use arctic_device_model::gpu::WorkStatus;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the value of environment variable `name`, or `default` if it is unset or not a number.
 pub fn setting(name: &str, default: u64) -> u64 {
@@ -31,8 +32,8 @@ pub fn resident() -> u64 {
 
 /// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
 /// Calls [`Card::work`] once, which runs a step of each engine; panics if the call used more CPU time than `limit`.
