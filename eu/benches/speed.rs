@@ -13,6 +13,7 @@ use arctic_eu::launch::memory::Space;
 use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings};
 use arctic_eu::text::assemble;
 use arctic_eu::zebin::Zebin;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Time of a measurement.
 const TIME: Duration = Duration::from_millis(150);
@@ -84,20 +85,10 @@ AFTER:
     ]
 }
 
-/// Time that this thread has had a processor, so that other programs on the host disturb less; Linux only.
-struct Processor(Option<u64>);
-
-impl Processor {
-    fn now() -> Processor {
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        Processor(text.split_whitespace().next().and_then(|text| text.parse().ok()))
-    }
-
-    /// Seconds since then.
-    fn elapsed(&self) -> Option<f64> {
-        let nanoseconds = Processor::now().0?.checked_sub(self.0?)?;
-        Some(nanoseconds as f64 / 1e9)
-    }
+/// Returns the CPU time of this thread in seconds. Other programs on the host affect it less than the time of day.
+fn cpu_time() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 struct Machine {
@@ -133,15 +124,14 @@ impl Machine {
             Environment { memory: &self.space, group: &mut self.group, outside: 0, first_outside: None };
         let budget = 20_000;
         let start = Instant::now();
-        let before = Processor::now();
+        let before = cpu_time();
         let mut count = 0;
         while start.elapsed() < TIME {
             let stop = exec::run(&self.code, &mut self.thread, &mut environment, budget, way, &mut ());
             assert_eq!(stop, Stop::Budget);
             count += budget;
         }
-        let seconds = before.elapsed().unwrap_or_else(|| start.elapsed().as_secs_f64());
-        count as f64 / seconds / 1e6
+        count as f64 / (cpu_time() - before) / 1e6
     }
 }
 
