@@ -219,7 +219,7 @@ impl Device for Endpoint {
     fn reset(&self) {
         self.function.reset();
         if let (Some(placer), Function::PF) = (self.clients.placer.get(), self.function.number()) {
-            placer.forget();
+            placer.machine_reset();
         }
     }
 

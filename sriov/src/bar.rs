@@ -17,7 +17,7 @@ pub const LMEM_BAR: u8 = 2;
 pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
 /// Offset of base address register 0.
-const BAR0: u16 = 0x10;
+pub const BAR0: u16 = 0x10;
 
 const IO_SPACE: u32 = 1 << 0;
 const MEMORY_64: u32 = 0b10 << 1;

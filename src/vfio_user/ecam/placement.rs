@@ -211,7 +211,7 @@ impl Placement {
     }
 
     /// The PF was reset with its machine. The resets of attached VFs are observed.
-    pub fn forget(&mut self) {
+    pub fn machine_reset(&mut self) {
         let attached: Vec<_> = self.vfs.iter().map(|vf| vf.attached).collect();
         self.overtake(|n| attached.get(n) == Some(&false));
         self.vfs.iter_mut().filter(|vf| !vf.attached).for_each(Vf::reset);

@@ -10,7 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::header::Identity;
+use arctic_sriov::bar::BAR0;
+use arctic_sriov::header::{COMMAND, Command, Identity};
 use arctic_sriov::number::byte;
 
 use super::Ecam;
@@ -20,11 +21,6 @@ use crate::pci::{GTTMMADR_BAR, LMEM_BAR, PciDevice};
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{ClientDma, DmaError};
 
-/// Register offsets from a function's ECAM address.
-const COMMAND: u64 = 0x04;
-const BAR0: u64 = 0x10;
-/// PCI_COMMAND with only memory space enabled.
-const MEMORY_SPACE: u16 = 1 << 1;
 /// Time for which the thread retries after errors of the VMM before it waits for a new trigger.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -34,7 +30,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::vfio_user) struct PfState {
     /// The BAR addresses of the VFs that decode their BARs, VF 1 first.
-    wanted: Vec<BarAddresses>,
+    decoded: Vec<BarAddresses>,
     bus_master: bool,
     /// The VF BARs in its SR-IOV capability, decoded or not.
     vf_bars: BarAddresses,
@@ -44,8 +40,8 @@ impl PfState {
     /// Reads the state of `pf`. May be called with its configuration lock held.
     pub fn of(pf: &dyn PciDevice) -> Self {
         let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
-        let wanted = (1..=pf.vfs_decoding()).map_while(bars).collect();
-        PfState { wanted, bus_master: pf.bus_master(), vf_bars: bars(1).unwrap_or_default() }
+        let decoded = (1..=pf.vfs_decoding()).map_while(bars).collect();
+        PfState { decoded, bus_master: pf.bus_master(), vf_bars: bars(1).unwrap_or_default() }
     }
 
     /// Returns whether the guest has assigned addresses to the VF BARs: not 0, their reset value. Otherwise the VMM
@@ -119,7 +115,7 @@ impl BarPlacer {
     /// The PF has changed. Does not block.
     pub fn pf_changed(&self, pf: PfState) {
         self.shared.trigger(|work| {
-            work.placement.want(&pf.wanted);
+            work.placement.want(&pf.decoded);
             work.pf = pf;
         });
     }
@@ -143,9 +139,9 @@ impl BarPlacer {
     }
 
     /// Must be called after a reset of the machine.
-    pub fn forget(&self) {
+    pub fn machine_reset(&self) {
         self.shared.trigger(|work| {
-            work.placement.forget();
+            work.placement.machine_reset();
             work.moves = work.moves.wrapping_add(1);
         });
     }
@@ -292,13 +288,16 @@ impl Writer<'_> {
 
 /// Writes the registers of the function at guest address `registers`.
 fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaError> {
-    let command = |value: u16| client.write_uncharged(registers.wrapping_add(COMMAND), &value.to_le_bytes());
+    let command = |on: bool| {
+        let value = Command::new().with_memory_space(on).into_bits();
+        client.write_uncharged(registers.wrapping_add(COMMAND.into()), &value.to_le_bytes())
+    };
     match step {
-        Step::MemoryOff => command(0),
-        Step::MemoryOn => command(MEMORY_SPACE),
+        Step::MemoryOff => command(false),
+        Step::MemoryOn => command(true),
         Step::Bars(bars) => {
             let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
-            client.write_uncharged(registers.wrapping_add(BAR0), &addresses)
+            client.write_uncharged(registers.wrapping_add(BAR0.into()), &addresses)
         }
     }
 }

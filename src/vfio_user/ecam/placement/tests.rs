@@ -119,7 +119,7 @@ impl World {
         }
         add(&|world| {
             world.want(None);
-            world.placement.forget();
+            world.placement.machine_reset();
             // Bus mastering is off after a reset.
             while !world.queue.is_empty() {
                 world.execute(Outcome::Refused);
