@@ -6,9 +6,10 @@
 //! writes of the PF to the guest's configuration space window (ECAM), as soon as VF Enable and VF MSE are set, and
 //! disables their decoding when one of the bits is cleared. Before VFs are enabled, the window is not accessed.
 //!
-//! `placement` decides which write is next, `window` finds the window, and `placer` has the thread that sends the
-//! writes. If an IOMMU of the guest translates the PF's accesses, `requester` is the function that sends them instead.
+//! `placement` decides which write is next, `window` finds the window, `attempts` decides when a failed write is
+//! repeated, and `placer` has the thread that sends the writes. If an IOMMU of the guest translates the PF's accesses, `requester` is the function that sends them instead.
 
+mod attempts;
 mod placement;
 mod placer;
 mod requester;

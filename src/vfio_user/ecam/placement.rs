@@ -35,10 +35,12 @@ pub enum Step {
 pub enum Outcome {
     /// The VMM has executed it.
     Done,
-    /// The VMM has rejected it, or it was not sent.
+    /// The VMM has rejected it, or a message that is required before it.
     Refused,
     /// There was no reply. The VMM may execute it later.
     Unanswered,
+    /// It was not sent, because the attempt has ended early.
+    Unsent,
 }
 
 /// The registers of a VF's function in the VMM, if known.
@@ -156,11 +158,11 @@ impl Placement {
         match outcome {
             Outcome::Done => self.refused = false,
             Outcome::Refused => self.refused = true,
-            Outcome::Unanswered => {}
+            Outcome::Unanswered | Outcome::Unsent => {}
         }
         if flight.overtaken {
             // Executed before the reset or after it. For an attached VF the observation decides.
-            vf.unknown |= outcome != Outcome::Refused && !vf.attached;
+            vf.unknown |= matches!(outcome, Outcome::Done | Outcome::Unanswered) && !vf.attached;
             return outcome == Outcome::Done;
         }
         match outcome {
@@ -178,7 +180,7 @@ impl Placement {
                 // If a function's registers do not follow, it must not be written to without end.
                 vf.registers == effect
             }
-            Outcome::Refused => {
+            Outcome::Refused | Outcome::Unsent => {
                 vf.unknown = flight.unknown;
                 false
             }
@@ -234,7 +236,7 @@ impl Placement {
         }
     }
 
-    /// No reply has arrived for so long that none is expected.
+    /// The writes have failed for so long that they are not repeated.
     pub fn give_up(&mut self) {
         self.refused = true;
     }
@@ -243,11 +245,6 @@ impl Placement {
     /// writes.
     pub fn withheld(&self, vf: usize) -> bool {
         self.refused && self.vfs.get(vf).is_some_and(|vf| vf.wanted.is_some() && !vf.placed())
-    }
-
-    /// Returns whether any VF is required to decode its BARs.
-    pub fn wanted(&self) -> bool {
-        self.vfs.iter().any(|vf| vf.wanted.is_some())
     }
 }
 

@@ -15,16 +15,12 @@ use arctic_sriov::header::{COMMAND, Command, Identity};
 use arctic_sriov::number::byte;
 
 use super::Ecam;
+use super::attempts::{Failure, Series};
 use super::placement::{BarAddresses, Outcome, Placement, Step};
 use super::window::{self, Pf, WindowError};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, PciDevice};
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{ClientDma, DmaError};
-
-/// Time for which the thread retries after errors of the VMM before it waits for a new trigger.
-const TIMEOUT: Duration = Duration::from_secs(15);
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of the PF from which the placement follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +63,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// A leaf lock, held only for changes of the state.
+    /// A leaf lock, taken with a configuration lock held, so a holder must not block: it does not send, log or wait for
+    /// another lock.
     fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().ignore_poison()
     }
@@ -79,14 +76,20 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Is not a trigger: the thread's own writes are observed too.
+    /// Is not a trigger, and does not end a pause: the thread's own writes are observed too.
     fn observe(&self, change: impl FnOnce(&mut Placement)) {
         change(&mut self.work().placement);
         self.changed.notify_all();
     }
+
+    /// Waits for `time`, or until there have been more than `triggers` triggers, or until the thread must end.
+    fn pause<'s>(&'s self, work: MutexGuard<'s, Work>, time: Duration, triggers: u64) -> MutexGuard<'s, Work> {
+        let idle = |work: &mut Work| !work.stop && work.triggers == triggers;
+        self.changed.wait_timeout_while(work, time, idle).ignore_poison().0
+    }
 }
 
-/// The thread that programs VF BARs; dropping this value stops it. VFs are counted from 1.
+/// The thread that programs VF BARs; dropping this value stops it, after at most one message. VFs are counted from 1.
 pub(in crate::vfio_user) struct BarPlacer {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -180,27 +183,29 @@ impl Drop for BarPlacer {
     }
 }
 
-/// A series of failed writes.
-struct Failing {
-    since: Instant,
-    /// Number of triggers when it began.
-    triggers: u64,
-    pause: Duration,
-    reported: bool,
+/// A write that was begun.
+struct Attempt {
+    client: Arc<ClientDma>,
+    pf: Pf,
+    /// Index of the VF in [`Placement`].
+    vf: usize,
+    step: Step,
+    /// Number of moves of the window when the attempt began.
+    moves: u64,
+    /// When a search for the window must end.
+    deadline: Instant,
+    /// The window, if it was found before.
+    window: Option<Ecam>,
 }
 
-impl Failing {
-    fn new(triggers: u64) -> Self {
-        Failing { since: Instant::now(), triggers, pause: FIRST_PAUSE, reported: false }
-    }
-
-    fn given_up(&self, triggers: u64) -> bool {
-        self.triggers == triggers && self.since.elapsed() > TIMEOUT
-    }
+/// What the thread keeps from one attempt to the next.
+#[derive(Default)]
+struct Progress {
+    /// The attempts since the last success or trigger.
+    series: Option<Series>,
+    /// The window, and the number of its moves when it was found.
+    found: Option<(Ecam, u64)>,
 }
-
-/// Why a write failed, and whether it may still be executed.
-struct Failure(WindowError, Outcome);
 
 struct Writer<'w> {
     shared: &'w Shared,
@@ -212,54 +217,76 @@ struct Writer<'w> {
 
 impl Writer<'_> {
     fn run(&self) {
-        let mut failing: Option<Failing> = None;
-        // The window, and the number of its moves when it was found.
-        let mut found: Option<(Ecam, u64)> = None;
+        let mut progress = Progress::default();
+        while let Some(attempt) = self.begin(&mut progress) {
+            let result = self.write(&attempt);
+            self.finish(&attempt, result, &mut progress);
+        }
+    }
+
+    /// Waits until a write is due and can be sent, and begins it. `None`: the thread must end.
+    fn begin(&self, progress: &mut Progress) -> Option<Attempt> {
         let mut work = self.shared.work();
         while !work.stop {
-            let due = work.placement.due();
-            if !due {
-                failing = None;
-            }
-            let given_up = failing.as_ref().is_some_and(|it| it.given_up(work.triggers));
+            let (due, now) = (work.placement.due(), Instant::now());
+            progress.series = progress.series.take().filter(|series| due && series.continues(work.triggers));
+            let given_up = progress.series.as_ref().is_some_and(|series| series.is_over(now));
             if given_up {
                 work.placement.give_up();
+                if let Some(failure) = self.failure_to_report(progress, &work) {
+                    drop(work);
+                    report(&failure);
+                    work = self.shared.work();
+                    continue;
+                }
             }
             let ready = due && !given_up && work.pf.assigned();
             let client = ready.then(|| self.client(work.pf.bus_master)).flatten();
             let Some(client) = client else {
                 // The guest may move the window before the next write.
-                found = None;
+                progress.found = None;
                 work = self.shared.changed.wait(work).ignore_poison();
                 continue;
             };
             let Some((vf, step)) = work.placement.begin() else { continue };
             let (pf, moves) = (Pf { identity: self.identity, vf_bars: work.pf.vf_bars }, work.moves);
-            found = found.filter(|(_, then)| *then == moves);
-            drop(work);
-            let result = self.write(&client, &pf, (byte(vf).saturating_add(1), step), found.map(|(ecam, _)| ecam));
-            work = self.shared.work();
-            let outcome = result.as_ref().map_or_else(|Failure(_, outcome)| *outcome, |_| Outcome::Done);
-            let followed = work.placement.finish(outcome);
-            if let (Ok(ecam), true) = (&result, followed) {
-                (failing, found) = (None, Some((*ecam, moves)));
-                continue;
-            }
-            found = None;
-            let triggers = work.triggers;
-            let mut it = failing.take().filter(|it| it.triggers == triggers).unwrap_or_else(|| Failing::new(triggers));
-            // The first failure may be due to a change that the VMM has not processed yet.
-            if let (Err(Failure(error, _)), false, true) = (&result, it.reported, it.pause > FIRST_PAUSE)
-                && work.placement.wanted()
-            {
-                it.reported = true;
-                log::warn!("{}", advice(vf.saturating_add(1), error));
-            }
-            let pause = it.pause;
-            it.pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
-            failing = Some(it);
-            work = self.shared.changed.wait_timeout(work, pause).ignore_poison().0;
+            let window = progress.found.filter(|(_, then)| *then == moves).map(|(ecam, _)| ecam);
+            let deadline = progress.series.get_or_insert_with(|| Series::new(work.triggers, now)).deadline();
+            return Some(Attempt { client, pf, vf, step, moves, deadline, window });
         }
+        None
+    }
+
+    /// Records the result of an attempt. After a failure, reports it if necessary, and waits before the next attempt.
+    fn finish(&self, attempt: &Attempt, result: Result<Ecam, (WindowError, Outcome)>, progress: &mut Progress) {
+        let mut work = self.shared.work();
+        let outcome = result.map_or_else(|(_, outcome)| outcome, |_| Outcome::Done);
+        let followed = work.placement.finish(outcome);
+        let error = match result {
+            Ok(ecam) if followed => {
+                *progress = Progress { series: None, found: Some((ecam, attempt.moves)) };
+                return;
+            }
+            Ok(_) => WindowError::NoEffect,
+            Err((error, _)) => error,
+        };
+        progress.found = None;
+        let Some(series) = &mut progress.series else { return };
+        let pause = series.fail(Failure { vf: attempt.vf, error });
+        let triggers = work.triggers;
+        if work.stop || !series.continues(triggers) {
+            return;
+        }
+        if let Some(failure) = self.failure_to_report(progress, &work) {
+            drop(work);
+            report(&failure);
+            work = self.shared.work();
+        }
+        drop(self.shared.pause(work, pause, triggers));
+    }
+
+    fn failure_to_report(&self, progress: &mut Progress, work: &Work) -> Option<Failure> {
+        progress.series.as_mut()?.report(Instant::now(), |vf| work.placement.withheld(vf))
     }
 
     /// Returns the client that executes the writes.
@@ -267,22 +294,31 @@ impl Writer<'_> {
         self.requester.client().or_else(|| self.pf.client().filter(|_| bus_master))
     }
 
-    /// Executes `step` for VF `number`, in the window `found` or in one that is located first. Returns the window.
-    fn write(
-        &self,
-        client: &ClientDma,
-        pf: &Pf,
-        (number, step): (u8, Step),
-        found: Option<Ecam>,
-    ) -> Result<Ecam, Failure> {
-        let unsent = |error: WindowError| Failure(error, Outcome::Refused);
-        let locate = || window::locate(self.ecam, pf, |at, data| client.read_uncharged(at, data));
-        let ecam = found.map_or_else(locate, Ok).map_err(unsent)?;
-        match write_step(client, ecam.registers(number), step) {
+    /// Executes `attempt`, in its window or in one that is located first. Returns the window.
+    fn write(&self, attempt: &Attempt) -> Result<Ecam, (WindowError, Outcome)> {
+        let client = &attempt.client;
+        let read = |at, data: &mut [u8]| match self.continues(attempt) {
+            true => Ok(client.read_uncharged(at, data)?),
+            false => Err(WindowError::Stopped),
+        };
+        let ecam = attempt.window.map_or_else(|| window::locate(self.ecam, &attempt.pf, read), Ok);
+        let ecam = ecam.map_err(|error| {
+            let stopped = error == WindowError::Stopped;
+            (error, if stopped { Outcome::Unsent } else { Outcome::Refused })
+        })?;
+        let number = byte(attempt.vf).saturating_add(1);
+        match write_step(client, ecam.registers(number), attempt.step) {
             Ok(()) => Ok(ecam),
-            Err(error @ DmaError::NoAnswer) => Err(Failure(error.into(), Outcome::Unanswered)),
-            Err(error) => Err(unsent(error.into())),
+            Err(error @ DmaError::NoAnswer) => Err((error.into(), Outcome::Unanswered)),
+            Err(error) => Err((error.into(), Outcome::Refused)),
         }
+    }
+
+    /// Returns whether the search for the window may go on. It reads up to 257 addresses in each window, and each reply
+    /// may take as long as the client has for it.
+    fn continues(&self, attempt: &Attempt) -> bool {
+        let work = self.shared.work();
+        !work.stop && work.moves == attempt.moves && Instant::now() < attempt.deadline
     }
 }
 
@@ -302,11 +338,15 @@ fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaE
     }
 }
 
-/// The warning that VF `number` cannot be used.
-fn advice(number: usize, error: &WindowError) -> String {
-    format!(
+/// Logs that a VF cannot be used. Must be called without locks.
+fn report(Failure { vf, error }: &Failure) {
+    let number = vf.saturating_add(1);
+    log::warn!(
         "VF {number} reads all ones because its BARs cannot be programmed in the PF's guest ({error}): if the guest has an \
          IOMMU, boot it with iommu=pt or use the arguments of `arctic serve --viommu`, otherwise check --pf-address and \
          --ecam"
-    )
+    );
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ const VF_BARS: u64 = SRIOV_CAPABILITY as u64 + VF_BAR0 as u64;
 /// Type bits of a BAR register.
 const TYPE: u64 = 0xf;
 
-/// Why the window was not found, or not written.
+/// Why the window was not found, or not written, or why a write to it had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WindowError {
     /// A message failed.
@@ -30,7 +30,16 @@ pub(super) enum WindowError {
     /// The PF is in none of the windows.
     #[error("the PF is not at its address there")]
     NoPf,
+    /// The search was stopped, because it took too long or because the window may have moved.
+    #[error("the PF was not found in time")]
+    Stopped,
+    /// The client has confirmed a write, but the VF's registers do not have the values that were written.
+    #[error("the registers do not follow confirmed writes")]
+    NoEffect,
 }
+
+/// Result of a read of guest memory.
+type Read = Result<(), WindowError>;
 
 /// How the PF is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +51,7 @@ pub(super) struct Pf {
 
 impl Pf {
     /// Returns whether the function with registers at guest address `at` is this PF.
-    fn is_at(&self, at: u64, read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), DmaError>) -> Result<bool, DmaError> {
+    fn is_at(&self, at: u64, read: &mut impl FnMut(u64, &mut [u8]) -> Read) -> Result<bool, WindowError> {
         let (mut ids, mut registers) = ([0; 4], [0; 16]);
         read(at, &mut ids)?;
         let expected = u32::from(self.identity.device) << 16 | u32::from(self.identity.vendor);
@@ -68,12 +77,12 @@ fn addresses(configured: PciAddress) -> impl Iterator<Item = PciAddress> {
     std::iter::once(configured).chain(further.filter(move |address| *address != configured))
 }
 
-/// Locates `pf` at one of its [`addresses`], in the configured window or in that of known firmware. `read` reads guest memory. A window that the client refuses to read
-/// is not there.
+/// Locates `pf` at one of its [`addresses`], in the configured window or in that of known firmware. `read` reads guest
+/// memory; any error of it but a refusal ends the search. A window that the client refuses to read is not there.
 pub(super) fn locate(
     configured: Ecam,
     pf: &Pf,
-    mut read: impl FnMut(u64, &mut [u8]) -> Result<(), DmaError>,
+    mut read: impl FnMut(u64, &mut [u8]) -> Read,
 ) -> Result<Ecam, WindowError> {
     let mut error = WindowError::NoPf;
     for base in windows(configured.base) {
@@ -82,8 +91,8 @@ pub(super) fn locate(
             match pf.is_at(candidate.registers(0), &mut read) {
                 Ok(true) => return Ok(candidate),
                 Ok(false) => {}
-                Err(refused @ DmaError::Refused(_)) => error = refused.into(),
-                Err(other) => return Err(other.into()),
+                Err(refused @ WindowError::Dma(DmaError::Refused(_))) => error = refused,
+                Err(other) => return Err(other),
             }
         }
     }
@@ -107,7 +116,7 @@ mod tests {
     }
 
     /// A guest with a function that has `vf_bars`, at guest address `there`; elsewhere reads are refused or return ones.
-    fn guest(there: u64, vf_bars: BarAddresses, refuses: bool) -> impl FnMut(u64, &mut [u8]) -> Result<(), DmaError> {
+    fn guest(there: u64, vf_bars: BarAddresses, refuses: bool) -> impl FnMut(u64, &mut [u8]) -> Read {
         move |at, data| {
             let mut space = [0xff; 4096];
             space[..4].copy_from_slice(&0x56c0_8086_u32.to_le_bytes());
@@ -116,7 +125,7 @@ mod tests {
             }
             match at.checked_sub(there).filter(|offset| *offset < 4096) {
                 Some(offset) => data.copy_from_slice(&space[offset as usize..][..data.len()]),
-                None if refuses => return Err(DmaError::Refused(19)),
+                None if refuses => return Err(DmaError::Refused(19).into()),
                 None => data.fill(0xff),
             }
             Ok(())
@@ -158,11 +167,13 @@ mod tests {
         assert_eq!(nothing(true), Err(DmaError::Refused(19).into()));
         let other = locate(configured(0xb000_0000), &pf(), guest(0xb008_0000, [0; 2], false));
         assert_eq!(other, Err(WindowError::NoPf), "the IDs are there, but the VF BARs differ: another card, or a copy");
-        let mut reads = 0;
-        let gone = locate(configured(0xb000_0000), &pf(), |_, _| {
-            reads += 1;
-            Err(DmaError::NoAnswer)
-        });
-        assert_eq!((gone, reads), (Err(DmaError::NoAnswer.into()), 1), "a client without a reply is not read again");
+        for error in [DmaError::NoAnswer.into(), WindowError::Stopped] {
+            let mut reads = 0;
+            let gone = locate(configured(0xb000_0000), &pf(), |_, _| {
+                reads += 1;
+                Err(error)
+            });
+            assert_eq!((gone, reads), (Err(error), 1), "the search ends");
+        }
     }
 }

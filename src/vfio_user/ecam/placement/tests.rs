@@ -112,6 +112,12 @@ impl World {
             add(&|world| {
                 world.begin();
             });
+            add(&|world| {
+                if world.begin() {
+                    world.queue.pop();
+                    world.placement.finish(Outcome::Unsent);
+                }
+            });
         }
         if !self.queue.is_empty() {
             add(&|world| world.execute(Outcome::Done));
@@ -231,6 +237,9 @@ fn a_vf_is_withheld_while_the_vmm_does_not_execute_the_writes() {
     placement.want(&[ASSIGNED]);
     assert_eq!(placement.begin(), Some((0, Step::Bars(ASSIGNED))));
     assert!(!placement.withheld(0), "in flight");
+    placement.finish(Outcome::Unsent);
+    assert!(!placement.withheld(0) && placement.due(), "nothing was refused");
+    placement.begin();
     placement.finish(Outcome::Refused);
     assert!(placement.withheld(0) && !placement.withheld(1));
     placement.begin();
