@@ -95,7 +95,7 @@ pub struct Item {
     pub note: Option<String>,
     /// The driver's file that does what the card does, for an item that departs from the document.
     pub driver: Option<String>,
-    /// Claims in the sources that no test executed when the mutants were run.
+    /// Claims in the sources that no test executed when the mutants were run, and what the quick tests do not compare.
     pub doubts: Vec<String>,
     /// The code and table rows that name it.
     pub places: Vec<Location>,

@@ -191,7 +191,8 @@ fn add_evidence(item: &mut Item, basis: &Basis, results: &Results) {
             item.note.iter_mut().for_each(|note| note.push_str(reason));
         }
     }
-    (item.stale, item.doubts) = (stale, doubts);
+    item.stale = stale;
+    item.doubts.extend(doubts);
     (item.mutants, item.coarse, item.tables) = (outcome.mutants, outcome.coarse, outcome.tables);
 }
 

@@ -37,6 +37,10 @@ pub struct Function {
     pub random: bool,
     /// It is test code.
     pub test: bool,
+    /// The attribute `test` makes it a test.
+    pub is_test: bool,
+    /// It is compiled only with the feature `long-tests`, by an attribute of the function or of what encloses it in the file.
+    pub is_long: bool,
     /// [`hash`] of its tokens, without attributes, documentation and claims.
     pub hash: String,
 }
@@ -57,7 +61,22 @@ pub struct Source<'a> {
 struct Around {
     test: bool,
     random: bool,
+    long: bool,
 }
+
+/// What the attributes before an item say of it.
+#[derive(Clone, Copy, Default)]
+struct Attributes {
+    /// The line of `cfg(test)`.
+    for_tests: Option<usize>,
+    /// `test`.
+    test: bool,
+    /// `cfg(feature = "long-tests")`.
+    long: bool,
+}
+
+/// The text of the attribute of code of the long tier, without white space.
+const LONG: &str = "cfg(feature=\"long-tests\")";
 
 impl<'a> Source<'a> {
     /// Parses a file.
@@ -69,38 +88,51 @@ impl<'a> Source<'a> {
         let mut source = Self { path, functions: Vec::new(), lines: text.lines().collect(), tests: Vec::new() };
         let test = path.split('/').any(|part| part == "tests" || part == "tests.rs") || path.starts_with(SUPPORT);
         let random = RANDOM.iter().any(|folder| path.starts_with(folder));
-        source.walk(stream, Around { test, random });
+        source.walk(stream, Around { test, random, long: false });
         Ok(source)
     }
 
     /// Reads the items in a sequence of tokens: functions, modules, and what is in other braces.
-    fn walk(&mut self, stream: TokenStream, around: Around) {
+    fn walk(&mut self, stream: TokenStream, mut around: Around) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
-        // The line of an attribute `cfg(test)`, until its item ends.
-        let mut for_tests = None;
+        // Those of the current item, until it ends.
+        let mut attributes = Attributes::default();
         let mut at = 0;
         while at < trees.len() {
-            let within = Around { test: around.test || for_tests.is_some(), ..around };
+            let within = Around {
+                test: around.test || attributes.for_tests.is_some(),
+                long: around.long || attributes.long,
+                ..around
+            };
             match &trees[at..] {
                 [TokenTree::Punct(hash), TokenTree::Group(attribute), ..]
                     if hash.as_char() == '#' && attribute.delimiter() == Delimiter::Bracket =>
                 {
-                    let text = attribute.stream().to_string();
-                    if text.split_whitespace().collect::<String>() == "cfg(test)" {
-                        for_tests = Some(hash.span().start().line);
+                    match without_spaces(attribute).as_str() {
+                        "cfg(test)" => attributes.for_tests = Some(hash.span().start().line),
+                        "test" => attributes.test = true,
+                        LONG => attributes.long = true,
+                        _ => {}
                     }
                     at += 2;
+                    continue;
+                }
+                [TokenTree::Punct(hash), TokenTree::Punct(inner), TokenTree::Group(attribute), ..]
+                    if hash.as_char() == '#' && inner.as_char() == '!' && without_spaces(attribute) == LONG =>
+                {
+                    around.long = true;
+                    at += 3;
                     continue;
                 }
                 [TokenTree::Ident(word), TokenTree::Ident(name), rest @ ..] if word == "fn" => {
                     if let Some(end) = body(rest) {
                         let tokens = trees[at..at + 3 + end].iter().cloned().collect();
-                        self.function(name.to_string(), tokens, within);
+                        self.function(name.to_string(), tokens, within, attributes.test);
                         // A function in a function.
                         if let TokenTree::Group(group) = &rest[end] {
                             self.walk(group.stream(), within);
                         }
-                        self.end_of_item(&mut for_tests, &rest[end]);
+                        self.end_of_item(&mut attributes, &rest[end]);
                         at += 3 + end;
                         continue;
                     }
@@ -110,29 +142,31 @@ impl<'a> Source<'a> {
                         at >= 2 && trees[at - 2].to_string() == "proptest" && trees[at - 1].to_string() == "!";
                     self.walk(group.stream(), Around { random: around.random || property, ..within });
                     if group.delimiter() == Delimiter::Brace {
-                        self.end_of_item(&mut for_tests, &trees[at]);
+                        self.end_of_item(&mut attributes, &trees[at]);
                     }
                 }
-                [TokenTree::Punct(end), ..] if end.as_char() == ';' => self.end_of_item(&mut for_tests, &trees[at]),
+                [TokenTree::Punct(end), ..] if end.as_char() == ';' => self.end_of_item(&mut attributes, &trees[at]),
                 _ => {}
             }
             at += 1;
         }
     }
 
-    fn end_of_item(&mut self, for_tests: &mut Option<usize>, last: &TokenTree) {
-        if let Some(first) = for_tests.take() {
+    fn end_of_item(&mut self, attributes: &mut Attributes, last: &TokenTree) {
+        if let Some(first) = std::mem::take(attributes).for_tests {
             self.tests.push(first..=last.span().end().line);
         }
     }
 
-    fn function(&mut self, name: String, tokens: TokenStream, around: Around) {
+    fn function(&mut self, name: String, tokens: TokenStream, around: Around, is_test: bool) {
         let mut claims = Vec::new();
         claims_in(tokens.clone(), &mut claims);
         let text = tokens::text(without_claims(tokens));
         let random = around.random || text.split(' ').any(|word| GENERATORS.contains(&word));
         let random = random && !REFERENCES.contains(&self.path);
-        self.functions.push(Function { name, claims, random, test: around.test, hash: hash(text.as_bytes()) });
+        let hash = hash(text.as_bytes());
+        let (test, is_long) = (around.test, around.long);
+        self.functions.push(Function { name, claims, random, test, is_test, is_long, hash });
     }
 
     /// Returns whether a line, counted from 0, is test code.
@@ -180,6 +214,10 @@ impl<'a> Source<'a> {
         };
         (0..line).rev().find(declares).map_or_else(|| "the module".into(), |at| declaration(trimmed(at)))
     }
+}
+
+fn without_spaces(attribute: &Group) -> String {
+    attribute.stream().to_string().split_whitespace().collect()
 }
 
 /// The place of the body of a function in the tokens after its name; `None` if it has none.
@@ -308,6 +346,35 @@ mod tests {
             source("a/src/b.rs", text).functions.into_iter().map(|function| (function.name, function.test)).collect();
         let expected = [("a", false), ("c", false), ("d", false), ("e", true), ("f", false)];
         assert_eq!(found, expected.map(|(name, test)| (name.to_owned(), test)));
+    }
+
+    #[test]
+    fn attributes_make_tests_and_functions_of_the_long_tier() {
+        let found = |text: &str| {
+            let functions = source("a/tests/b.rs", text).functions;
+            functions
+                .into_iter()
+                .map(|function| (function.name, function.is_test, function.is_long))
+                .collect::<Vec<_>>()
+        };
+        let long = "#[cfg(feature = \"long-tests\")]\n";
+        let text = format!(
+            "fn a() {{}}\n#[test]\n/// B.\n#[should_panic]\nfn b() {{ fn c() {{}} }}\nproptest! {{\n    fn d(x in any()) {{}}\n\
+                #[test]\n    fn e(x in any()) {{}}\n}}\n#[test]\n{long}fn f() {{}}\nfn g() {{}}\n{long}mod h {{ #[test] fn i() {{}} }}"
+        );
+        let expected = [
+            ("a", false, false),
+            ("b", true, false),
+            ("c", false, false),
+            ("d", false, false),
+            ("e", true, false),
+            ("f", true, true),
+            ("g", false, false),
+            ("i", true, true),
+        ];
+        assert_eq!(found(&text), expected.map(|(name, test, long)| (name.to_owned(), test, long)));
+        let text = "//! A.\n#![allow(unused)]\n#![cfg(feature = \"long-tests\")]\n#[test]\nfn a() {}\nfn b() {}";
+        assert_eq!(found(text), [("a", true, true), ("b", false, true)].map(|(n, t, l)| (n.to_owned(), t, l)));
     }
 
     #[test]
