@@ -13,7 +13,8 @@ pub fn summary(report: &Report) -> String {
         A test claims the rules that it proves by `proves!`. Mutants, rows of `fidelity/mutants/`, replace code by a \
         violation of a rule; `cargo xtask mutants` runs each in a copy of the sources against the tests that claim its rule.\n\n\
         * **exact**: the tests that claim the rule fail with each of its mutants, or have a copy of its table, and no \
-        deviation is known.\n\
+        deviation is known. A rule of `ISA` needs no mutants if a test compares it with an implementation that shares no \
+        code with the package.\n\
         * **departs**: not as the document says, but as Linux xe or i915 does in a file that is named; tests prove it as \
         for exact, with mutants that follow the document.\n\
         * **approximate**: implemented with a known deviation; a test claims the rule.\n\
