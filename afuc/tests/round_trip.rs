@@ -51,9 +51,9 @@ fn round_trip_of_1320_labels_is_identical() {
 
 #[test]
 fn round_trip_of_special_forms_is_identical() {
-    proves!([AF_053, AF_108], "words without text of their own are literals, which assemble again");
+    proves!([AF_053, AF_108], "words that no instruction text encodes are literals, which assemble again");
     proves!(AF_103, "targets outside of the image have a form");
-    proves!(AF_035, "a word with ignored bits has no text of its own, which is reported");
+    proves!(AF_035, "no instruction text encodes a word with ignored bits, which is reported");
     // (rep)nop; pre-increment on SQE registers; branches and calls out of the image; setsecure at the end.
     let words = vec![0x016e_e001, 0x0500_0000, 0xbb70_c5f3, 0xc800_ff00, 0xc800_7f00, 0xd400_3000, 0xec00_0000];
     let image = Image { words, leading_zero: true, set: ControlSet::A6 };

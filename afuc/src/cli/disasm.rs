@@ -13,8 +13,8 @@ use super::{Result, generation, print, read_image};
 
 /// Disassemble a firmware file.
 ///
-/// `afuc asm` makes the same bytes from the text, for any file with a length that is a multiple of 4. A word that has no text
-/// of its own is printed as a literal, `[hex]`.
+/// `afuc asm` makes the same bytes from the text, for any file with a length that is a multiple of 4. A word that no
+/// instruction text encodes is printed as a literal, `[hex]`.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc disasm sqe.fw > sqe.asm")]
 pub struct DisasmArgs {

@@ -146,7 +146,7 @@ pub fn decode(word: u32, generation: Generation) -> Option<Instruction> {
 }
 
 /// Decodes a word that is exactly the encoding of an instruction: `None` also if a bit is set that the hardware
-/// ignores. Such a word has no text of its own and is written as a literal (AFC-013).
+/// ignores. No instruction text encodes such a word, so it is written as a literal (AFC-013).
 pub fn decode_exact(word: u32, generation: Generation) -> Option<Instruction> {
     let encoding = find(word, generation)?;
     (word & encoding.ignored == 0).then(|| decode(word, generation)).flatten()

@@ -27,7 +27,7 @@ const BELOW_PIPE_NUMBER: u32 = 0x00ff_ffff;
 /// The form of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Lossless: a word without a text of its own is a literal with a comment, and the text assembles to the same image
+    /// Lossless: a word that no instruction text encodes is a literal with a comment, and the text assembles to the same image
     /// (AFC-061).
     Native,
     /// What Mesa's disassembler prints, but without its comments on GPU registers other than those of the command processor
@@ -62,8 +62,8 @@ pub struct Line {
     /// Target of a branch or call: offset in the section, in words.
     pub target: Option<u32>,
     /// False if no path from the start, the packet table, a preemption handler or a call leads here. Each word of the code
-    /// that decodes as a call counts, also one that is data. Paths follow words with ignored bits, which have no text of
-    /// their own, so a word without a label can be the target of one.
+    /// that decodes as a call counts, also one that is data. Paths follow words with ignored bits, which no
+    /// instruction text encodes, so a word without a label can be the target of one.
     pub reached: bool,
 }
 
@@ -257,8 +257,8 @@ impl<'i> SectionAnalysis<'i> {
         &rest[..rest.partition_point(|handler| handler.offset == index)]
     }
 
-    /// Follows all paths from the start, the handlers, the preemption handlers and the calls (AFC-059). A word that has no
-    /// text of its own, because ignored bits are set in it, is followed as well: the processor executes it.
+    /// Follows all paths from the start, the handlers, the preemption handlers and the calls (AFC-059). A word with
+    /// ignored bits, which no instruction text encodes, is followed as well: the processor executes it.
     fn find_reached(&mut self) {
         let mut reached = vec![false; self.code_len];
         // A word in the delay slot of a terminator is reached, but the word behind it is not, unless another path leads to it.
