@@ -223,6 +223,18 @@ impl Instruction {
         offset.cast_signed() as i32
     }
 
+    /// Numbers of the general registers that the instruction writes as operands or as `$lr`. Not included: `$rem`, which reads
+    /// of `$data` decrement. Operands that an instruction does not have are `$00`, to which writes have no effect.
+    pub fn written_registers(&self) -> impl Iterator<Item = u8> + use<> {
+        let second = match self.op {
+            Op::Bl => register::LR,
+            _ if self.preincrement => self.src1,
+            _ => register::ZERO,
+        };
+        let is_general = |number: &u8| (register::HEADER..=register::REM).contains(number);
+        [self.dst & 31, second & 31].into_iter().filter(is_general)
+    }
+
     /// True for `jump #label`, a branch that is always taken (AF-039).
     pub const fn is_jump(&self) -> bool {
         matches!(self.op, Op::BrneBit) && self.src1 == register::ZERO && self.src2 == 0

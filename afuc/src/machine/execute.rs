@@ -211,3 +211,57 @@ impl Machine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::container::Image;
+    use crate::isa::{ENCODINGS, Slot};
+    use crate::names::ControlSet;
+
+    /// The general registers that an instruction changes. Each has another value before it, so that a write changes it.
+    fn changed(set: ControlSet, instruction: &Instruction) -> BTreeSet<u8> {
+        let mut machine = Machine::new(&Image { words: vec![0; 16], leading_zero: true, set });
+        machine.bus.memory.map(0, 0x2_0000);
+        machine.sqe[SP] = 1;
+        let mut before = [0; 32];
+        before.iter_mut().zip(1..).skip(1).for_each(|(value, number)| *value = 0x1000 + 0x124 * number);
+        machine.gpr = before;
+        // An instruction that faults, as `iret` without preemption, may write registers first.
+        let _ = machine.execute(instruction, Dispatch::None);
+        (0..register::REM).filter(|number| machine.gpr[usize::from(*number)] != before[usize::from(*number)]).collect()
+    }
+
+    #[test]
+    fn written_registers_are_those_that_the_interpreter_changes() {
+        for set in [ControlSet::A5, ControlSet::A6, ControlSet::A7] {
+            let generation = set.generation();
+            for encoding in ENCODINGS.iter().filter(|row| row.generations.has(generation)) {
+                let mut instruction = Instruction::new(encoding.op);
+                for field in encoding.fields {
+                    match field.slot {
+                        Slot::Dst => instruction.dst = 2,
+                        Slot::Src1 => instruction.src1 = 3,
+                        Slot::Src2 => instruction.src2 = 4,
+                        Slot::Imm => instruction.imm = 4,
+                        Slot::Preincrement => instruction.preincrement = true,
+                        Slot::Rep | Slot::Extra | Slot::Peek => {}
+                    }
+                }
+                let written: BTreeSet<u8> = instruction.written_registers().collect();
+                assert_eq!(changed(set, &instruction), written, "{} of {generation:?}", encoding.mnemonic);
+            }
+        }
+    }
+
+    #[test]
+    fn registers_with_a_function_are_not_written_as_general_ones() {
+        for number in [register::ZERO, register::MEMDATA_ADDR, register::REGDATA_USRADDR, register::DATA] {
+            let instruction = Instruction { dst: number, imm: 4, ..Instruction::new(Op::MovImm) };
+            assert_eq!(instruction.written_registers().count(), 0);
+            assert_eq!(changed(ControlSet::A6, &instruction), BTreeSet::new());
+        }
+    }
+}

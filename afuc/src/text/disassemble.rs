@@ -289,7 +289,7 @@ impl<'i> SectionAnalysis<'i> {
     /// `mov $02, #handler`, then `swrite $02, [$00 + %PREEMPT_INSTR]`.
     fn preemption_handlers(&self) -> Vec<usize> {
         let mut handlers = Vec::new();
-        // The immediate that each register has, if it is known. Instructions without destination have $00 here.
+        // The immediate that each register has, if it is known.
         let mut immediates = [None; 32];
         for word in &self.words[..self.code_len] {
             let Some(instruction) = decode(*word, self.generation) else {
@@ -302,9 +302,11 @@ impl<'i> SectionAnalysis<'i> {
             }
             if instruction.is_terminator() {
                 immediates = [None; 32];
-            } else {
-                let value = (instruction.op == Op::MovImm).then(|| u64::from(instruction.imm) << instruction.src1);
-                immediates[usize::from(instruction.dst)] = value;
+                continue;
+            }
+            let value = (instruction.op == Op::MovImm).then(|| u64::from(instruction.imm) << instruction.src1);
+            for number in instruction.written_registers() {
+                immediates[usize::from(number)] = value;
             }
         }
         handlers

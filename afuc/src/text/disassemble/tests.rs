@@ -41,7 +41,12 @@ fn preemption_handler_stored_from_an_immediate_is_reached() {
 
 #[test]
 fn preemption_handler_stored_from_an_overwritten_register_is_not_reached() {
-    assert_eq!(unreached(&preemption_handler("mov $02, #handler\nmov $02, $03\n")), [7, 8]);
+    for write in ["mov $02, $03", "load $05, [$02 + 0x4]!", "store $05, [$02 + 0x4]!"] {
+        assert_eq!(unreached(&preemption_handler(&format!("mov $02, #handler\n{write}\n"))), [7, 8], "{write}");
+    }
+    let source = "mov $lr, #handler\nbl #next\nnop\nnext: swrite $lr, [$00 + %PREEMPT_INSTR]\nwaitin\nmov $01, $data\n\
+        handler: iret\nnop\n";
+    assert_eq!(unreached(source), [8, 9]);
 }
 
 #[test]
