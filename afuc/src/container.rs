@@ -164,7 +164,7 @@ fn find_section(words: &[u32], start: usize, generation: Generation, number: usi
     let second = all.get(1).copied().unwrap_or_default();
     let is_header = number != 0 || second >> 24 == generation.nop_literal(0) >> 24;
     let named = (second & 0x00ff_ffff) as usize;
-    let (table, second_word) = if is_header && is_table(all, named, generation) {
+    let (table, second_word) = if is_header && is_table(all, named) {
         (Some(named), SecondWord::TableOffset)
     } else {
         let total = is_header && named == words.len();
@@ -176,9 +176,8 @@ fn find_section(words: &[u32], start: usize, generation: Generation, number: usi
     Section { name: SECTION_NAMES[number], range: start..words.len(), table, second_word }
 }
 
-/// True if 128 words at `at` can be a packet table: each is an offset of a word before it. On a5xx, where a small
-/// number is also a NOP, only an offset with code before it counts.
-fn is_table(words: &[u32], at: usize, _generation: Generation) -> bool {
+/// True if 128 words at `at` can be a packet table: each is an offset of a word before it.
+fn is_table(words: &[u32], at: usize) -> bool {
     at >= 2
         && (words.get(at..).and_then(|rest| rest.get(..PACKET_TABLE)))
             .is_some_and(|table| table.iter().all(|entry| (*entry as usize) < at))
@@ -195,7 +194,7 @@ fn search_table(words: &[u32], generation: Generation) -> Option<usize> {
         run = if word >> 24 == 0 { run + 1 } else { 0 };
         if run == PACKET_TABLE {
             let at = index + 1 - PACKET_TABLE;
-            if is_table(words, at, generation) {
+            if is_table(words, at) {
                 return Some(at);
             }
             run -= 1;
