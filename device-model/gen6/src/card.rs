@@ -16,6 +16,7 @@ use arctic_base::gpu::Host;
 use arctic_base::registers::{read_dwords, write_dwords};
 
 use self::work::EngineSlot;
+pub use self::work::STEP_BUDGET;
 use crate::gt::{Gt, SideEffect};
 use crate::profile::IntegratedProfile;
 use crate::registers::REGISTER_BYTES;

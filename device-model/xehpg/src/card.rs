@@ -51,7 +51,7 @@ pub const GGTT_WINDOW: u64 = 8 << 20;
 pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 
 /// Maximum number of commands that an engine executes in one step.
-const STEP_BUDGET: u32 = 1024;
+pub const STEP_BUDGET: u32 = 1024;
 
 /// The card.
 pub struct Card {

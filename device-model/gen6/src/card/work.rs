@@ -18,7 +18,7 @@ use crate::sync::{IgnorePoison, Mutex, MutexGuard};
 use crate::topology::EngineId;
 
 /// Maximum number of commands that an engine executes in a step.
-const STEP_BUDGET: u32 = 1024;
+pub const STEP_BUDGET: u32 = 1024;
 /// Time in ns until an engine that waits polls again: the first time, and at most.
 const FIRST_WAIT: u64 = 20_000;
 const LONGEST_WAIT: u64 = 1_000_000;
