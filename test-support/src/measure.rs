@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Measurements of the benches: two operations in alternation, and host instructions by callgrind.
+#![allow(clippy::cast_precision_loss, reason = "counts of a bench are small")]
 
-use std::process::Command;
+use std::process;
 use std::time::Instant;
 
 /// Result of a comparison.
@@ -56,6 +57,49 @@ pub fn compare(
     }
 }
 
+/// A command whose cost [`commands`] measures.
+pub struct Command<'a> {
+    /// What is measured, for the output.
+    pub name: &'a str,
+    /// The goal for the number of instructions.
+    pub target: Option<u32>,
+    /// Executes this number of steps of an engine, of [`commands`]' number of commands each.
+    pub run: &'a dyn Fn(u32),
+}
+
+/// Measures commands in steps of `step` commands, and prints for each the number of host instructions and the rate. It is the
+/// whole program of a bench: for the count it starts the program again under valgrind, with two numbers of steps, and takes
+/// the difference, which eliminates the setup. Without valgrind it prints a line `skipped: REASON` and the rate.
+pub fn commands(step: u32, commands: &[Command<'_>]) {
+    const SHORT: u32 = 4;
+    const LONG: u32 = 24;
+    const TIMED: u32 = 2000;
+    let args: Vec<String> = std::env::args().collect();
+    let number = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1)?.parse().ok());
+    if let Some(steps) = number("--steps") {
+        let index = number("--command").unwrap_or_default();
+        (commands[index as usize].run)(steps);
+        return;
+    }
+    for (index, command) in commands.iter().enumerate() {
+        let count =
+            |steps: u32| instructions(&["--steps".into(), steps.to_string(), "--command".into(), index.to_string()]);
+        let name = command.name;
+        match count(LONG).and_then(|long| Ok(long - count(SHORT)?)) {
+            Ok(difference) => {
+                let each = difference as f64 / f64::from((LONG - SHORT) * step);
+                let target = command.target.map(|target| format!(" (target: under {target})")).unwrap_or_default();
+                println!("instructions for {name}: {each:.1}{target}");
+            }
+            Err(why) => println!("skipped: {why}"),
+        }
+        let started = Instant::now();
+        (command.run)(TIMED);
+        let rate = f64::from(TIMED * step) / started.elapsed().as_secs_f64() / 1e6;
+        println!("rate of {name}: {rate:.1} million per second");
+    }
+}
+
 /// Number of host instructions of a run of this program with `arguments`, counted by valgrind.
 ///
 /// # Errors
@@ -63,7 +107,7 @@ pub fn compare(
 /// The reason why they cannot be counted: valgrind cannot be started, or it failed.
 pub fn instructions(arguments: &[String]) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| format!("the path of this program is unknown: {error}"))?;
-    let output = Command::new("valgrind")
+    let output = process::Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
         .args(arguments)
