@@ -33,6 +33,11 @@ pub fn chip(first_word: u32) -> Option<&'static Chip> {
     CHIPS.iter().find(|chip| u32::from(chip.id) == first_word >> 12 & 0xfff)
 }
 
+/// Sections begin at multiples of this number of bytes.
+pub const SECTION_ALIGN_BYTES: u32 = 32;
+/// The same in words.
+pub const SECTION_ALIGN_WORDS: usize = SECTION_ALIGN_BYTES as usize / 4;
+
 /// Why a file is no firmware file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerError {
@@ -100,13 +105,17 @@ impl Image {
     /// Finds the sections without executing the image.
     pub fn sections(&self) -> Vec<Section> {
         let mut sections = vec![find_section(&self.words, 0, self.generation(), 0)];
-        // A later section follows a table, at a multiple of 32 bytes, and begins with header words (AFC-009).
+        // A later section follows a table, at a multiple of the alignment, and begins with header words (AFC-009).
         while self.generation() != Generation::A5 && sections.len() < SECTION_NAMES.len() {
             let Some(last) = sections.last_mut() else { break };
             let Some(table) = last.table.clone() else { break };
             let start = last.range.start + table.end;
             let header = |index: usize| self.words.get(start + index).is_some_and(|word| word >> 24 == 1);
-            if !start.is_multiple_of(8) || !(start - last.range.start).is_multiple_of(8) || !header(0) || !header(1) {
+            if !start.is_multiple_of(SECTION_ALIGN_WORDS)
+                || !(start - last.range.start).is_multiple_of(SECTION_ALIGN_WORDS)
+                || !header(0)
+                || !header(1)
+            {
                 break;
             }
             let next = find_section(&self.words, start, self.generation(), sections.len());

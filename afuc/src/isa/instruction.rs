@@ -187,6 +187,26 @@ pub mod register {
     }
 }
 
+/// The value of `$addr` or `$usraddr`: the target of writes to `$data` (AFC-023).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataAddress {
+    /// Number of a pipe register, bits 31:24. If it is 0, the target is a GPU register.
+    pub pipe: u8,
+    /// Bit 18: writes do not increment the number.
+    pub keep: bool,
+    /// The other bits. Bits 15:0 are the number of a GPU register.
+    pub low: u32,
+}
+
+impl DataAddress {
+    /// Takes a value apart.
+    pub fn from_word(word: u32) -> Self {
+        const KEEP: u32 = 1 << 18;
+        let pipe = (word >> 24).to_le_bytes()[0];
+        Self { pipe, keep: word & KEEP != 0, low: word & 0x00ff_ffff & !KEEP }
+    }
+}
+
 /// A decoded instruction. The table of encodings says which operands an operation has; the others are 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Instruction {

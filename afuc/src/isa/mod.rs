@@ -6,7 +6,7 @@ mod instruction;
 mod table;
 
 pub use encoding::{Encoding, Field, Slot};
-pub use instruction::{Generation, Generations, Instruction, OPS, Op, register};
+pub use instruction::{DataAddress, Generation, Generations, Instruction, OPS, Op, register};
 pub use table::ENCODINGS;
 
 /// No row.

@@ -3,7 +3,7 @@
 
 mod control;
 
-use crate::isa::Generation;
+use crate::isa::{DataAddress, Generation};
 use crate::names::{ControlSet, Space, gpu_register, register_number};
 
 use super::Processor;
@@ -436,12 +436,11 @@ impl Bus {
 
     /// `$addr` and `$usraddr` (AFC-023). Writing the address of a pipe register without data triggers it.
     pub fn set_address(&mut self, value: u32, checked: bool) {
-        let keep = value >> 18 & 1 != 0;
-        if value & 0xff00_0000 == 0 {
-            self.target = DataTarget::Register { number: value & 0xffff, keep, checked };
+        let DataAddress { pipe: number, keep, low } = DataAddress::from_word(value);
+        if number == 0 {
+            self.target = DataTarget::Register { number: low & 0xffff, keep, checked };
             return;
         }
-        let number = (value >> 24).to_le_bytes()[0];
         self.target = DataTarget::Pipe { number, keep };
         if number < 0xa0 {
             self.record_effect(Effect::Pipe(number, 0));

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::container::{Image, chip};
+use crate::container::{Image, SECTION_ALIGN_BYTES, chip};
 use crate::isa::{EncodeError, Generation, Instruction, Op, Slot, encode};
 use crate::names::{ControlSet, PACKET_TABLE, PacketLabel, packet_of_label};
 
 use super::diagnostic::{Diagnostic, Diagnostics, LIMIT};
-use super::limits::{CALL_TARGET_BITS, SECTION_ALIGN_BYTES, SETSECURE_TITLE, SETSECURE_WORDS, field_reason};
+use super::limits::{CALL_TARGET_BITS, SETSECURE_TITLE, SETSECURE_WORDS, field_reason};
 use super::parse::{FAR_BRANCH, Parser};
 
 /// Words that a call can address.

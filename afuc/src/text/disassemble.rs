@@ -5,24 +5,15 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::ops::Range;
 
-use crate::container::{Image, SecondWord, Section, chip};
-use crate::isa::{Generation, Instruction, Op, decode, decode_exact, register};
+use crate::container::{Image, SECTION_ALIGN_BYTES, SECTION_ALIGN_WORDS, SecondWord, Section, chip};
+use crate::isa::{DataAddress, Generation, Instruction, Op, decode, decode_exact, register};
 use crate::names::{ControlSet, PACKET_TABLE, Space, packet_label, register_name};
 
-use super::limits::{SECTION_ALIGN_BYTES, SETSECURE_WORDS};
+use super::limits::SETSECURE_WORDS;
 use super::print::{Target, write_instruction};
-
-/// Words between two multiples of [`SECTION_ALIGN_BYTES`].
-const SECTION_ALIGN_WORDS: usize = SECTION_ALIGN_BYTES as usize / 4;
 
 /// Numbers that Mesa's `print_gpu_reg` takes for GPU registers.
 const GPU_REGISTERS: Range<u32> = 0x100..0x1_0000;
-
-/// The bit of `$addr` that stops the address increment.
-const KEEP_ADDRESS: u32 = 1 << 18;
-
-/// Bits of `$addr` that are 0 if it has the number of a pipe register, in the bits above them.
-const BELOW_PIPE_NUMBER: u32 = 0x00ff_ffff;
 
 /// The form of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -456,14 +447,14 @@ impl<'i> SectionAnalysis<'i> {
     }
 
     fn write_pipe_register(&self, out: &mut String, value: u32) {
-        let address = value & !KEEP_ADDRESS;
-        if address & BELOW_PIPE_NUMBER != 0 {
+        let address = DataAddress::from_word(value);
+        if address.low != 0 {
             return;
         }
         // Mesa prints at least three digits.
-        let _ = match register_name(Space::Pipe, self.set, address >> 24) {
+        let _ = match register_name(Space::Pipe, self.set, address.pipe.into()) {
             Some(name) => write!(out, "\t; |{name}"),
-            None => write!(out, "\t; 0x{:03x}", address >> 24),
+            None => write!(out, "\t; 0x{:03x}", address.pipe),
         };
     }
 

@@ -13,8 +13,6 @@ pub const SETSECURE_REGISTER: u8 = 2;
 pub const SETSECURE_WORDS: i32 = 3;
 /// Title of the error of another target of `setsecure`.
 pub const SETSECURE_TITLE: &str = "the target of `setsecure` is always three words ahead";
-/// Sections begin at multiples of this number of bytes.
-pub const SECTION_ALIGN_BYTES: u32 = 32;
 /// Maximum shift of an immediate move, and maximum number of a bit.
 pub const MAX_BIT: u8 = 31;
 /// Maximum immediate of `brne` and `breq`.
