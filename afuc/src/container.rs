@@ -148,7 +148,7 @@ pub enum SecondWord {
     Unknown,
 }
 
-/// A part of an image with a packet table of its own.
+/// A part of an image that has one packet table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// Name after `.section`; `None` for the first.

@@ -74,7 +74,7 @@ pub enum Request {
     Quit,
 }
 
-/// A debugger. It has no machine of its own: each call gets it.
+/// A debugger. It does not contain the machine: each call gets it.
 #[derive(Debug, Clone)]
 pub struct Debugger {
     symbols: Symbols,

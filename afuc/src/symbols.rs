@@ -8,7 +8,7 @@ use crate::text::Assembled;
 /// A section's name, and its labels with their words.
 type Section = (Option<String>, Vec<(String, u32)>);
 
-/// Labels. A binary has none of its own, but those of its packet table after its bootstrap.
+/// Labels. A binary has none but those of its packet table after its bootstrap.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     sections: Vec<Section>,

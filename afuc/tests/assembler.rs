@@ -201,7 +201,7 @@ fn relocate_moves_targets_tables_and_sections() {
 
 #[test]
 fn section_aligns_the_one_before_and_begins_new_labels() {
-    proves!(AF_104, ".align pads to bytes, .section to 32 bytes, and each section has labels of its own");
+    proves!(AF_104, ".align pads to bytes, .section to 32 bytes, and labels are local to a section");
     let source = "[01730001]\n[#l]\nl: nop\n.align 16\nnop\n.section BV\nnop\nl: mov $02, #l\n[#l]\n";
     let (nop, mov) = (0x0100_0000, 0x7002_0001);
     assert_eq!(words(source)[1..], [nop | 2, nop, nop, nop, nop, nop, nop, nop, mov, nop | 1]);

@@ -85,7 +85,7 @@ fn open_firmware_starts_three_processors() {
     let names: Vec<&str> = machine.processors().map(|machine| machine.processor.name(Generation::A7)).collect();
     assert_eq!(names, ["BR", "BV", "LPAC"]);
     assert_eq!(machine.bus.read_control(0x23f), 0);
-    // Each has registers and a packet table of its own.
+    // Registers and packet table are separate for each.
     let tables: Vec<u32> = machine.processors().map(|machine| machine.bus.packet_table[0x10]).collect();
     assert!(tables[0] != tables[1] && tables[1] != tables[2] && !tables.contains(&0), "{tables:?}");
 }
@@ -184,7 +184,7 @@ fn single_steps_have_the_effects_of_one_run() {
     assert_eq!(at_once.machine.executed, parts.machine.executed);
 }
 
-/// A fault of BV and one of LPAC name the processor, and have bits of their own in CP_INTERRUPT_STATUS (AFC-026).
+/// A fault of BV and one of LPAC name the processor, and have separate bits in CP_INTERRUPT_STATUS (AFC-026).
 #[test]
 fn fault_of_another_processor_names_it() {
     let directory = Directory::new("processors");

@@ -145,7 +145,7 @@ fn packets(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u
     (0..random.below(12)).flat_map(|_| packet(random, level, next, buffers)).collect()
 }
 
-/// Packets that BV executes, or BR and BV, in memory of their own; with and without a barrier.
+/// Packets that BV executes, or BR and BV, in separate memory; with and without a barrier.
 fn part_for_bv(random: &mut Random) -> Vec<u32> {
     let threads = |random: &mut Random, which: u32| operation(0x17, &[which | (random.next() & 1) << 31]);
     let which = 2 + random.next() % 2;

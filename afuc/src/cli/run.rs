@@ -40,7 +40,7 @@ const PROGRESS_EVERY: u64 = 1 << 22;
 pub struct RunArgs {
     #[command(flatten)]
     pub input: Input,
-    /// A trace for LPAC, `.rd` or `.rd.gz`: LPAC executes its command buffers from a ring of its own, beside those of --rd.
+    /// A trace for LPAC, `.rd` or `.rd.gz`: LPAC executes its command buffers from a separate ring, beside those of --rd.
     #[arg(long, value_name = "RD")]
     lpac_rd: Option<PathBuf>,
     /// Run the interpreter of packets too, and compare all writes to registers and memory.

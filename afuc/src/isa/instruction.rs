@@ -146,7 +146,7 @@ pub enum Op {
 /// Number of operations.
 pub const OPS: usize = Op::Sret as usize + 1;
 
-/// Registers with a function of their own (AF-012..014).
+/// Registers with a special function (AF-012..014).
 pub mod register {
     /// Reads as 0; writes are discarded.
     pub const ZERO: u8 = 0x00;

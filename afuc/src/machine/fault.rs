@@ -51,7 +51,7 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
-    /// The bit of CP_INTERRUPT_STATUS; LPAC and BV have bits of their own (AFC-026).
+    /// The bit of CP_INTERRUPT_STATUS; LPAC and BV have separate bits (AFC-026).
     pub const fn interrupt_bit(self, processor: Processor) -> u32 {
         let (first, other) = match self {
             Self::Opcode(_) | Self::Header(_) => (0, 0),

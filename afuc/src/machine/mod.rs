@@ -38,7 +38,7 @@ const IN_PREEMPT: usize = 0x0f;
 pub struct Machine {
     /// Which processor this is: that of the image, or one that it has started.
     pub processor: Processor,
-    /// General registers. `$00` stays 0; the special registers have no value of their own here.
+    /// General registers. `$00` stays 0; the special registers have no value here.
     pub gpr: [u32; 32],
     /// SQE registers: call stack and preemption entry.
     pub sqe: [u32; 16],

@@ -2,7 +2,7 @@
 //! The other processors of an image: BV and LPAC of a7xx, LPAC of a6xx (AF-004, AF-005, AF-121; AFC-045).
 //!
 //! They are executed in turns, by the number of instructions, so that a run has the same result in one call or in many.
-//! Each has registers, control registers, packet table and queues of its own. Memory, GPU registers, the shared control
+//! Each has registers, control registers, a packet table and queues. Memory, GPU registers, the shared control
 //! registers and the locks go to the processor that has its turn.
 
 use std::fmt;

@@ -297,7 +297,7 @@ impl<'s> Assembler<'s> {
                 self.labels.keys().copied(),
             );
             let other = self.sections.iter().any(|section| section.labels.iter().any(|(name, _)| name == fixup.name));
-            return Err(if other { error.help("each `.section` has labels of its own") } else { error });
+            return Err(if other { error.help("labels are local to a `.section`") } else { error });
         };
         let offset = *offset;
         let relative = i64::from(offset) - i64::try_from(fixup.at - start).unwrap_or(i64::MAX);
