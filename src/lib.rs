@@ -68,6 +68,7 @@
 pub mod card;
 pub mod card_file;
 pub mod firmware;
+mod line_limit;
 pub mod pci;
 mod ram;
 pub mod report;

@@ -1,63 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Log lines on configuration writes of a guest that the function reverts.
 
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::reverted::RevertedWrite;
 
-/// Maximum number of lines of a function in each [`INTERVAL`].
-pub const MOST_LINES: u32 = 4;
-/// The interval, which starts with a line.
-const INTERVAL: Duration = Duration::from_secs(1);
+use crate::line_limit::LineLimit;
 
-/// The lines of one function. Lines beyond the limit are counted, and the next line has their number.
+/// The lines of one function.
 #[derive(Default)]
-pub struct RevertedLog(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    /// Start of the current interval.
-    started: Option<Instant>,
-    /// Lines in the current interval.
-    lines: u32,
-    /// Lines suppressed since the last one.
-    suppressed: u64,
-}
+pub struct RevertedLog(LineLimit);
 
 impl RevertedLog {
     /// Returns the line to log for a write of `function` at the time `now`; `None` if the limit is exceeded.
     pub fn line(&self, function: &str, write: RevertedWrite, now: Instant) -> Option<String> {
-        let suppressed = self.admit(now)?;
+        let suppressed = self.0.admit(now)?;
         let RevertedWrite { register, offset, written, kept } = write;
-        let more = match suppressed {
-            0 => String::new(),
-            more => format!(" ({more} such lines were suppressed)"),
-        };
         Some(format!(
-            "{function}: {register} at {offset:#x} keeps {kept:#x}: the guest's write of {written:#x} is reverted{more}"
+            "{function}: {register} at {offset:#x} keeps {kept:#x}: the guest's write of {written:#x} is reverted{suppressed}"
         ))
-    }
-
-    /// Returns the number of suppressed lines if a line may be logged.
-    fn admit(&self, now: Instant) -> Option<u64> {
-        let mut state = self.0.lock().ignore_poison();
-        if state.started.is_none_or(|started| now.saturating_duration_since(started) >= INTERVAL) {
-            (state.started, state.lines) = (Some(now), 0);
-        }
-        if state.lines >= MOST_LINES {
-            state.suppressed = state.suppressed.saturating_add(1);
-            return None;
-        }
-        state.lines = state.lines.saturating_add(1);
-        Some(std::mem::take(&mut state.suppressed))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::line_limit::{INTERVAL, MOST_LINES};
 
     const WRITE: RevertedWrite = RevertedWrite { register: "NumVFs", offset: 0x330, written: 5, kept: 3 };
 

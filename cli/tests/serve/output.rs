@@ -122,7 +122,7 @@ fn sigxfsz_does_not_end_the_server() {
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// `MOST_LINES` of `src/card/reverted.rs`.
+/// `MOST_LINES` of `src/line_limit.rs`.
 const LINES_PER_SECOND: u64 = 4;
 
 /// Reverted writes of NumVFs are logged, at most [`LINES_PER_SECOND`] lines per second.

@@ -116,6 +116,7 @@ const CRATES: &[Crate] = &[
         "../src",
         &[
             ("scheduling", "settings of the kernel's scheduler for the threads of a VMM"),
+            ("line_limit", "a limit on log lines that a guest or a client can cause"),
             ("ram", "guest memory that is replaced as a whole"),
             ("firmware", "placeholder images of firmware"),
             ("card_file", "the card files and the names of cards"),

@@ -18,6 +18,7 @@ use super::Ecam;
 use super::attempts::{Failure, Series};
 use super::placement::{BarAddresses, Outcome, Placement, Step};
 use super::window::{self, Pf, WindowError};
+use crate::line_limit::LineLimit;
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, PciDevice};
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{ClientDma, DmaError};
@@ -109,7 +110,8 @@ impl BarPlacer {
         let shared = Arc::new(Shared { work, changed: Condvar::new() });
         let thread = {
             let shared = shared.clone();
-            let run = move || Writer { shared: &shared, ecam, identity, requester, pf: pf_memory }.run();
+            let lines = LineLimit::default();
+            let run = move || Writer { shared: &shared, ecam, identity, requester, pf: pf_memory, lines }.run();
             thread::Builder::new().name("ecam".into()).spawn(run)?
         };
         Ok(BarPlacer { shared, thread: Some(thread) })
@@ -213,6 +215,8 @@ struct Writer<'w> {
     identity: Identity,
     requester: Arc<GuestMemory>,
     pf: Arc<GuestMemory>,
+    /// Limit on reports.
+    lines: LineLimit,
 }
 
 impl Writer<'_> {
@@ -235,7 +239,7 @@ impl Writer<'_> {
                 work.placement.give_up();
                 if let Some(failure) = self.failure_to_report(progress, &work) {
                     drop(work);
-                    report(&failure);
+                    self.report(failure);
                     work = self.shared.work();
                     continue;
                 }
@@ -279,7 +283,7 @@ impl Writer<'_> {
         }
         if let Some(failure) = self.failure_to_report(progress, &work) {
             drop(work);
-            report(&failure);
+            self.report(failure);
             work = self.shared.work();
         }
         drop(self.shared.pause(work, pause, triggers));
@@ -314,6 +318,18 @@ impl Writer<'_> {
         }
     }
 
+    /// Logs that a VF cannot be used. Each trigger of the guest may lead to a report, so lines are limited. Must be called
+    /// without locks.
+    fn report(&self, Failure { vf, error }: Failure) {
+        let Some(suppressed) = self.lines.admit(Instant::now()) else { return };
+        let number = vf.saturating_add(1);
+        log::warn!(
+            "VF {number} reads all ones because its BARs cannot be programmed in the PF's guest ({error}): if the guest has \
+             an IOMMU, boot it with iommu=pt or use the arguments of `arctic serve --viommu`, otherwise check --pf-address \
+             and --ecam{suppressed}"
+        );
+    }
+
     /// Returns whether the search for the window may go on. It reads up to 257 addresses in each window, and each reply
     /// may take as long as the client has for it.
     fn continues(&self, attempt: &Attempt) -> bool {
@@ -336,16 +352,6 @@ fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaE
             client.write_uncharged(registers.wrapping_add(BAR0.into()), &addresses)
         }
     }
-}
-
-/// Logs that a VF cannot be used. Must be called without locks.
-fn report(Failure { vf, error }: &Failure) {
-    let number = vf.saturating_add(1);
-    log::warn!(
-        "VF {number} reads all ones because its BARs cannot be programmed in the PF's guest ({error}): if the guest has an \
-         IOMMU, boot it with iommu=pt or use the arguments of `arctic serve --viommu`, otherwise check --pf-address and \
-         --ecam"
-    );
 }
 
 #[cfg(test)]

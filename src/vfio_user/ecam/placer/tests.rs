@@ -130,7 +130,14 @@ fn a_search_ends_at_the_deadline() {
     let work = Mutex::new(Work { placement, pf, triggers: 0, moves: 3, stop: false });
     let shared = Shared { work, changed: Condvar::new() };
     let memory = client.memory.clone();
-    let writer = Writer { shared: &shared, ecam: ecam(), identity: identity(), requester: Arc::default(), pf: memory };
+    let writer = Writer {
+        shared: &shared,
+        ecam: ecam(),
+        identity: identity(),
+        requester: Arc::default(),
+        pf: memory,
+        lines: LineLimit::default(),
+    };
     let pf = Pf { identity: identity(), vf_bars: BARS };
     let attempt = Attempt {
         client: client.dma.clone(),
