@@ -244,7 +244,8 @@ mod tests {
                     match field.slot {
                         Slot::Dst => instruction.dst = 2,
                         Slot::Src1 => instruction.src1 = 3,
-                        Slot::Src2 => instruction.src2 = 4,
+                        // As the high bit of `bfi`, it selects bits that the destination does not have.
+                        Slot::Src2 => instruction.src2 = 7,
                         Slot::Imm => instruction.imm = 4,
                         Slot::Preincrement => instruction.preincrement = true,
                         Slot::Rep | Slot::Extra | Slot::Peek => {}
