@@ -227,7 +227,7 @@ mod tests {
         machine.bus.memory.map(0, 0x2_0000);
         machine.sqe[SP] = 1;
         let mut before = [0; 32];
-        before.iter_mut().zip(1..).skip(1).for_each(|(value, number)| *value = 0x1000 + 0x124 * number);
+        before.iter_mut().zip(0..).skip(1).for_each(|(value, number)| *value = 0x1000 + 0x124 * number);
         machine.gpr = before;
         // An instruction that faults, as `iret` without preemption, may write registers first.
         let _ = machine.execute(instruction, Dispatch::None);
