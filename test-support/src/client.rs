@@ -204,7 +204,7 @@ pub trait Transport {
         let local = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
         let entries = local.map(|page| (page, page | 3)).chain([(GUEST, iova | 1), (GUEST + 4096, (iova + 4096) | 1)]);
         for (page, entry) in entries {
-            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(entry));
+            self.map_global(page, entry);
         }
         let pphwsp = CONTEXT + 0x4000;
         self.words(pphwsp + context::IMAGE, &Context { bytes: 0x4000, ..Context::of(CONTEXT, ring, 0) }.image());
@@ -222,11 +222,16 @@ pub trait Transport {
         self.register(BCS_BASE + 0x550, 1);
     }
 
+    /// Writes the GGTT entry of the page at the GGTT address `page`.
+    fn map_global(&mut self, page: u64, entry: u64) {
+        self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &entry.to_le_bytes());
+    }
+
     /// Maps the GGTT pages of the firmware image of [`Transport::load_firmware`] to the page of guest memory at [`IOVA`].
     fn map_firmware(&mut self) {
         self.enable();
         for page in (GUEST..GUEST + u64::from(FIRMWARE_BYTES)).step_by(4096) {
-            self.write(GTTMMADR, (8 << 20) + page / 4096 * 8, &u64::to_le_bytes(IOVA | 1));
+            self.map_global(page, IOVA | 1);
         }
     }
 

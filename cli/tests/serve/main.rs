@@ -14,7 +14,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use arctic_test_support::client::CONFIG;
+use arctic_test_support::client::{COMMAND, CONFIG, MEMORY_AND_BUS_MASTER};
 use arctic_test_support::poll::eventually;
 use arctic_test_support::served::Served;
 use vfio_user::Client;
@@ -96,6 +96,13 @@ const VF_ENABLE_AND_MSE: [u8; 2] = [9, 0];
 /// Returns a client of the function `name` of the card in `dir`; `None` if the connection is rejected.
 fn connect(dir: &Path, name: &str) -> Option<Client> {
     Client::new(&dir.join(format!("{name}.sock"))).ok()
+}
+
+/// Connects to the PF's socket, and enables memory space and bus mastering.
+fn connect_pf(dir: &Path) -> Client {
+    let mut pf = connect(dir, "pf").unwrap();
+    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
+    pf
 }
 
 /// Counts the entries of a directory in /proc of the server, or the lines of a file in it.

@@ -6,11 +6,11 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use arctic_test_support::client::{COMMAND, CONFIG, GTTMMADR, MEMORY_AND_BUS_MASTER};
+use arctic_test_support::client::GTTMMADR;
 use vfio_user::Client;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{arctic, connect, fails, serve};
+use crate::{arctic, connect_pf, fails, serve};
 
 fn read(client: &mut Client, offset: u64) -> u32 {
     let mut value = [0; 4];
@@ -30,8 +30,7 @@ fn errors_reach_the_registers_of_a_served_card() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
     let served = serve("small", dir, &[]);
-    let mut pf = connect(dir, "pf").unwrap();
-    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
+    let mut pf = connect_pf(dir);
     let text = inject(dir, &["correctable-l3", "fatal-soc"]);
     assert_eq!(text, "raised correctable-l3: single-bit error in the L3 cache\nraised fatal-soc: error of the SoC\n");
     let registers: serde_json::Value = serde_json::from_str(&inject(dir, &["--json"])).unwrap();
@@ -100,8 +99,7 @@ fn a_connection_takes_all_requests() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
     let served = serve("small", dir, &[]);
-    let mut pf = connect(dir, "pf").unwrap();
-    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
+    let _pf = connect_pf(dir);
     let mut client = UnixStream::connect(dir.join("operator/operator.sock")).unwrap();
     let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
     let mut request = |line: &str| -> serde_json::Value {

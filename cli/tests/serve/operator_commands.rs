@@ -13,7 +13,7 @@ use arctic_test_support::process::skipped;
 use arctic_test_support::served::ChildProcess;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{arctic, connect, eventually, fails, serve, status};
+use crate::{arctic, connect, connect_pf, eventually, fails, serve, status};
 
 /// Offset of the pointer to the first capability in configuration space.
 const CAPABILITIES: u64 = 0x34;
@@ -110,8 +110,7 @@ fn an_error_for_a_pf_in_d3hot_is_raised_with_a_warning() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
     let served = serve("small", dir, &[]);
-    let mut pf = connect(dir, "pf").unwrap();
-    pf.region_write(CONFIG, COMMAND, &MEMORY_AND_BUS_MASTER).unwrap();
+    let mut pf = connect_pf(dir);
     let inject = || arctic(&["inject", dir.to_str().unwrap(), "nonfatal-soc"]).output().unwrap();
     for (state, name, warns) in [(0, "D0", false), (3, "D3hot", true), (0, "D0", false)] {
         set_power_state(&mut pf, state);
