@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arctic_device_model::gpu::Model;
 use arctic_device_model::host::{Dma, DmaView, Function, NullHost};
-use arctic_device_model::profile::limits::Limits;
+use arctic_device_model::profile::limits::{LEAST_COUNT, Limits};
 use arctic_sriov::event::Event;
 
 use arctic_sriov::header::Identity;
@@ -83,12 +83,12 @@ impl ServedCard {
     }
 }
 
-/// Reduces the limits of each of `functions` functions to `descriptors` spare descriptors of this process. Clients whose
-/// memory has no files do not need any, so too few are no error.
+/// Reduces the limits of each of `functions` functions to `descriptors` spare descriptors of this process. Clients
+/// without files in their memory do not need any, so too few are no error.
 fn spare(limits: Limits, descriptors: u32, functions: usize) -> Limits {
     let functions = u32::try_from(functions).unwrap_or(u32::MAX);
     let share = descriptors.checked_div(functions).unwrap_or(descriptors);
-    if share < Limits::LEAST_COUNT.min(limits.descriptors) {
+    if share < LEAST_COUNT.min(limits.descriptors) {
         log::warn!(
             "the limit of open files leaves {share} files of guest memory for each of {functions} functions: raise it \
              (ulimit -n), or clients that need more cannot map their memory"

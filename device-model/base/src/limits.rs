@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 /// Range of `mapped` and `mapped_in_all` in GiB, 1 GiB to 64 TiB.
 const GIB: RangeInclusive<u64> = 1..=64 << 10;
 /// Minimum of the other limits, in a card file and as the share of a function.
-const LEAST_COUNT: u32 = 16;
+pub const LEAST_COUNT: u32 = 16;
 /// Maximum of the limits of mappings and descriptors.
 const MOST_FILES: u32 = 65535;
 /// Maximum of the limits of sections.
@@ -77,9 +77,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Smallest useful limit of the mappings, sections or descriptors of a function.
-    pub const LEAST_COUNT: u32 = LEAST_COUNT;
-
     /// The limits of each of `functions` functions: at most an equal share of the total. Fails if that reduces a limit
     /// to less than its minimum in a card file.
     pub fn each(&self, functions: usize) -> Result<Limits, TotalTooSmall> {
