@@ -57,7 +57,7 @@ pub fn compare(
     }
 }
 
-/// A command whose cost [`commands`] measures.
+/// A command that [`commands`] measures.
 pub struct Command<'a> {
     /// What is measured, for the output.
     pub name: &'a str,

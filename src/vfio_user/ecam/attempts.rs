@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(series.report(now + 2 * TIMEOUT, |_| true), None, "already reported");
     }
 
-    /// A VF whose writes are confirmed without effect, or not answered, is withheld when the attempts end, and is
+    /// If the writes to a VF are confirmed without effect, or not answered, the VF is withheld when the attempts end, and is
     /// reported then.
     #[test]
     fn a_vf_that_becomes_withheld_at_the_end_is_reported_then() {

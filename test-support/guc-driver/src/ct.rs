@@ -67,9 +67,9 @@ pub mod self_cfg {
     /// Length of the GuC-to-host ring in bytes.
     pub const G2H_BYTES: u32 = 0x0907;
 
-    /// Keys whose values are GGTT addresses, of two dwords.
+    /// Keys with GGTT addresses as values, of two dwords.
     pub const ADDRESSES: [u32; 6] = [INTERRUPT_STATUS, INTERRUPT_SOURCE, H2G, H2G_DESCRIPTOR, G2H, G2H_DESCRIPTOR];
-    /// Keys whose values are lengths, of one dword.
+    /// Keys with lengths as values, of one dword.
     pub const LENGTHS: [u32; 2] = [H2G_BYTES, G2H_BYTES];
 
     /// Returns the header of the KLV: key and number of dwords of the value.

@@ -224,8 +224,9 @@ impl Fuzzing<'_> {
             }
         };
         let hex: String = fs::read(&artifact).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = artifact.display();
-        Err(format!("{name}: {}\ninput {path}: {hex}\nreproduce: cargo fuzz run -s none {name} {path}", tail(&printed)))
+        let (path, package) = (artifact.display(), self.package.display());
+        let reproduce = format!("in {package}: cargo fuzz run -s none {name} {path}");
+        Err(format!("{name}: {}\ninput {path}: {hex}\nreproduce {reproduce}", tail(&printed)))
     }
 }
 

@@ -69,7 +69,7 @@ pub struct IgtReport {
     #[serde(flatten)]
     pub totals: Totals,
     /// The results of the workloads, if they were requested, then one result per line of the list, in order, then one for
-    /// each guest whose kernel log has a splat outside the tests.
+    /// each guest with a splat outside the tests in its kernel log.
     pub results: Vec<TestResult>,
     /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
@@ -223,7 +223,7 @@ struct Run<'a> {
     results: Vec<Option<TestResult>>,
     /// The splats in the kernel log of the running guest that results of tests report.
     splats: Vec<String>,
-    /// One failure for each guest whose kernel log has another splat.
+    /// One failure for each guest with another splat in its kernel log.
     kernel_logs: Vec<TestResult>,
     on_result: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,

@@ -21,7 +21,7 @@ fn identity() -> Identity {
     Identity::data_center_gpu(0x56c0, 8)
 }
 
-/// The PF's client, whose messages arrive on this thread.
+/// The PF's client; its messages arrive on this thread.
 struct Client {
     dma: Arc<ClientDma>,
     memory: Arc<GuestMemory>,
