@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! CI, in stages. It stops at the first failed step. The last stages, whose work depends on what has changed, take the
-//! time that is left of [`TOTAL`].
+//! CI, in stages. It stops at the first failed step. Each step has a limit; the last stages, whose work depends on what has
+//! changed, take the time that is left of [`TOTAL`]. At the end a table has the time of each step.
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,27 @@ use clap::Args;
 
 use crate::groups::{GROUPS, Group, Stage};
 use crate::jobs::{self, Job};
-use crate::{git, step};
+use crate::{git, step_within};
 
-/// Time limit of a run. No further mutant or long test starts if it would not end in time; what is left out is printed.
-const TOTAL: Duration = Duration::from_secs(45 * 60);
-/// Time limit of the mutants.
+/// Time limit of a run. No mutant or long test starts if it would not end in time; what is left out is printed.
+const TOTAL: Duration = Duration::from_secs(40 * 60);
+/// Time of all fuzz targets together, builds included.
+const FUZZ: Duration = Duration::from_secs(7 * 60);
+/// Time for building the fuzz targets and cargo-fuzz, of [`FUZZ`].
+const FUZZ_BUILD: Duration = Duration::from_secs(3 * 60);
+/// Fuzz targets that run at the same time (`arctic_libfuzzer`).
+const FUZZERS: u32 = 2;
+/// Time limit of the mutants, with their build.
 const MUTANTS: Duration = Duration::from_secs(10 * 60);
+/// Time for building the mutants. They are left out if they would have less.
+const MUTANTS_BUILD: Duration = Duration::from_secs(5 * 60);
 /// Time limit of the long tests, in minutes, without their builds.
 const LONG_MINUTES: u32 = 12;
 /// Time for building a long test: its features differ from those of the tests before it.
 const LONG_BUILD: Duration = Duration::from_secs(3 * 60);
 /// Number of recent commits. The files that they change select the long tests.
 const COMMITS: u32 = 20;
+const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Args)]
 pub struct CiArgs {
@@ -43,62 +52,162 @@ pub fn run(arguments: &CiArgs) -> Result<()> {
         [] => GROUPS.iter().collect(),
         chosen => chosen.iter().map(find).collect::<Result<_>>()?,
     };
-    let started = Instant::now();
-    for &stage in stages {
-        let common = if arguments.groups.is_empty() { stage.steps() } else { &[] };
-        let steps =
-            common.iter().map(|line| (*line).to_owned()).chain(groups.iter().flat_map(|group| group.steps(stage)));
-        for line in steps {
-            let line = line.replace("{minutes}", &mutant_minutes(started.elapsed()).to_string());
-            if arguments.list {
-                println!("{line}");
-            } else {
-                step(&line)?;
-            }
-        }
-        if stage == Stage::Long {
-            long_tests(&groups, arguments.list, started)?;
-        }
+    let mut ci = Ci { started: Instant::now(), list: arguments.list, rows: Vec::new(), left_out: Vec::new() };
+    let result = stages.iter().try_for_each(|&stage| ci.stage(stage, &groups, arguments.groups.is_empty()));
+    if !ci.list {
+        eprint!("{}", ci.table());
     }
-    Ok(())
+    result
 }
 
-/// Returns the time limit of the mutants in minutes, if CI began `elapsed` ago. Half of the time left is for them.
+/// A run of CI.
+struct Ci {
+    started: Instant,
+    /// Steps are printed, not run.
+    list: bool,
+    /// What each step has taken.
+    rows: Vec<Row>,
+    /// Work for which no time was left.
+    left_out: Vec<String>,
+}
+
+/// A step that has run.
+struct Row {
+    line: String,
+    took: Duration,
+    limit: Duration,
+    passed: bool,
+}
+
+impl Ci {
+    fn stage(&mut self, stage: Stage, groups: &[&'static Group], repository: bool) -> Result<()> {
+        if repository {
+            for step in stage.steps() {
+                self.step(step.line, step.minutes)?;
+            }
+        }
+        for (line, minutes) in groups.iter().flat_map(|group| group.steps(stage)) {
+            let line = line.replace("{fuzz_seconds}", &fuzz_seconds(fuzz_targets()?).to_string());
+            self.step(&line, minutes)?;
+        }
+        match stage {
+            Stage::Check if groups.iter().any(|group| group.name == "card") => self.mutants(),
+            Stage::Long => self.long_tests(groups),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a command line, or prints it. It fails if it does not end within `minutes`.
+    #[allow(clippy::arithmetic_side_effects, reason = "limits are minutes")]
+    fn step(&mut self, line: &str, minutes: u32) -> Result<()> {
+        if self.list {
+            println!("{line}");
+            return Ok(());
+        }
+        let limit = MINUTE * minutes;
+        let started = Instant::now();
+        let result = step_within(line, Some(limit));
+        self.rows.push(Row { line: line.to_owned(), took: started.elapsed(), limit, passed: result.is_ok() });
+        result
+    }
+
+    /// Runs the mutants of changed files for the time that is left for them.
+    #[allow(clippy::arithmetic_side_effects, reason = "limits are minutes")]
+    fn mutants(&mut self) -> Result<()> {
+        let minutes = mutant_minutes(self.started.elapsed());
+        if minutes == 0 && !self.list {
+            self.left_out.push("the mutants".into());
+            return Ok(());
+        }
+        // The builds that have begun when the time is over are completed.
+        let limit = minutes + 2 * u32::try_from(MUTANTS_BUILD.as_secs() / 60).unwrap_or(0);
+        self.step(&format!("cargo xtask mutants --changed --minutes {minutes} --check"), limit)
+    }
+
+    /// Runs the long tests of `groups` for the files that the last commits changed, or prints them.
+    fn long_tests(&mut self, groups: &[&'static Group]) -> Result<()> {
+        let jobs = groups.iter().flat_map(|group| group.jobs.iter().map(|job| (*group, job)));
+        let (chosen, left_out) = choose(jobs, &changed_files()?);
+        if self.list {
+            chosen.iter().for_each(|(_, job)| println!("cargo xtask long {}", job.name));
+            return Ok(());
+        }
+        self.left_out.extend(left_out.iter().map(|(_, job)| job.name.to_owned()));
+        for (group, job) in chosen {
+            if !ends_in_time(job, self.started.elapsed()) {
+                self.left_out.push(job.name.to_owned());
+                continue;
+            }
+            let (started, limit) = (Instant::now(), long_limit(job));
+            let passed = jobs::passes(group, job, Some(limit));
+            self.rows.push(Row { line: format!("long test {}", job.name), took: started.elapsed(), limit, passed });
+            ensure!(passed, "long test {} failed", job.name);
+        }
+        Ok(())
+    }
+
+    /// Returns the table of the steps.
+    fn table(&self) -> String {
+        let mut text = format!("\n{:>7} {:>7}  step\n", "seconds", "limit");
+        for Row { line, took, limit, passed } in &self.rows {
+            // Lists of packages are the same in all steps of a group.
+            let line = line.split(" -p ").next().unwrap_or_default().to_owned()
+                + line.rsplit_once(" -p ").map_or("", |(_, rest)| rest.split_once(' ').map_or("", |_| " ..."));
+            let failed = if *passed { "" } else { "  FAILED" };
+            text += &format!("{:>7} {:>7}  {line}{failed}\n", took.as_secs(), limit.as_secs());
+        }
+        text += &format!("{:>7} {:>7}  all steps\n", self.started.elapsed().as_secs(), TOTAL.as_secs());
+        if !self.left_out.is_empty() {
+            let minutes = TOTAL.as_secs() / 60;
+            text += &format!(
+                "left out, since long tests have {LONG_MINUTES} minutes, and CI {minutes}: {}\n",
+                self.left_out.join(", ")
+            );
+        }
+        text
+    }
+}
+
+/// Returns the number of fuzz targets of all groups.
+fn fuzz_targets() -> Result<u32> {
+    let mut count: u32 = 0;
+    for manifest in GROUPS.iter().filter_map(|group| group.fuzz) {
+        let folder = crate::root().join(manifest).with_file_name("fuzz_targets");
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+        count = count.saturating_add(u32::try_from(entries.count()).unwrap_or(u32::MAX));
+    }
+    Ok(count)
+}
+
+/// Returns the seconds for each of `targets` fuzz targets, so that all of them take [`FUZZ`] with their builds.
+#[allow(clippy::arithmetic_side_effects, reason = "division by at least one")]
+fn fuzz_seconds(targets: u32) -> u64 {
+    // A package with an odd number of targets leaves a fuzzer without work at its end.
+    let rounds = targets.div_ceil(FUZZERS).saturating_add(1);
+    (FUZZ.saturating_sub(FUZZ_BUILD) / rounds).as_secs().max(1)
+}
+
+/// Returns the time limit of the mutants in minutes, if CI began `elapsed` ago: half of the time left, and 0 if that is less
+/// than their build takes.
 #[allow(clippy::arithmetic_side_effects, reason = "division by a constant")]
-fn mutant_minutes(elapsed: Duration) -> u64 {
-    (TOTAL.saturating_sub(elapsed) / 2).min(MUTANTS).as_secs() / 60
+fn mutant_minutes(elapsed: Duration) -> u32 {
+    let share = (TOTAL.saturating_sub(elapsed) / 2).min(MUTANTS);
+    if share <= MUTANTS_BUILD { 0 } else { u32::try_from(share.as_secs() / 60).unwrap_or(0) }
+}
+
+/// Returns the time after which a long test is ended and has failed.
+#[allow(clippy::arithmetic_side_effects, reason = "limits are minutes")]
+fn long_limit(job: &Job) -> Duration {
+    LONG_BUILD * 2 + MINUTE * job.minutes * 3
 }
 
 fn names<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
     format!("the groups are {}", groups.map(|group| group.name).collect::<Vec<_>>().join(", "))
 }
 
-/// Runs the long tests of `groups` for the files that the last commits changed, or prints them.
-fn long_tests(groups: &[&'static Group], list: bool, started: Instant) -> Result<()> {
-    let jobs = groups.iter().flat_map(|group| group.jobs.iter().map(|job| (*group, job)));
-    let (chosen, left_out) = choose(jobs, &changed_files()?);
-    if list {
-        chosen.iter().for_each(|(_, job)| println!("cargo xtask long {}", job.name));
-        return Ok(());
-    }
-    let mut left_out: Vec<&str> = left_out.iter().map(|(_, job)| job.name).collect();
-    for (group, job) in chosen {
-        if ends_in_time(job, started.elapsed()) {
-            ensure!(jobs::passes(group, job), "long test {} failed", job.name);
-        } else {
-            left_out.push(job.name);
-        }
-    }
-    if !left_out.is_empty() {
-        let (minutes, names) = (TOTAL.as_secs() / 60, left_out.join(", "));
-        eprintln!("not run, since long tests have {LONG_MINUTES} minutes, and CI {minutes}: {names}");
-    }
-    Ok(())
-}
-
 /// Returns whether a long test that starts `elapsed` after CI began ends within [`TOTAL`].
 fn ends_in_time(job: &Job, elapsed: Duration) -> bool {
-    let run = Duration::from_secs(60 * u64::from(job.minutes));
+    let run = MINUTE.saturating_mul(job.minutes);
     elapsed.saturating_add(LONG_BUILD).saturating_add(run) <= TOTAL
 }
 
@@ -166,12 +275,48 @@ mod tests {
 
     #[test]
     fn mutants_and_long_tests_end_within_the_time_limit_of_ci() {
-        const MINUTE: Duration = Duration::from_secs(60);
-        assert_eq!(mutant_minutes(20 * MINUTE), 10);
-        assert_eq!(mutant_minutes(35 * MINUTE), 5);
+        assert_eq!(mutant_minutes(15 * MINUTE), 10);
+        assert_eq!(mutant_minutes(26 * MINUTE), 7);
+        // Less than the build takes.
+        assert_eq!(mutant_minutes(30 * MINUTE), 0);
         assert_eq!(mutant_minutes(90 * MINUTE), 0);
         let (_, job) = jobs::all().find(|(_, job)| job.minutes == 2).unwrap();
-        assert!(ends_in_time(job, 40 * MINUTE) && !ends_in_time(job, 41 * MINUTE));
+        assert!(ends_in_time(job, 35 * MINUTE) && !ends_in_time(job, 36 * MINUTE));
+    }
+
+    #[test]
+    fn fuzz_targets_share_seven_minutes() {
+        let targets = fuzz_targets().unwrap();
+        assert!(targets >= 14, "{targets}");
+        for targets in [targets, 20, 40] {
+            let seconds = fuzz_seconds(targets) * u64::from(targets.div_ceil(FUZZERS) + 1);
+            assert!(seconds <= (FUZZ - FUZZ_BUILD).as_secs() && fuzz_seconds(targets) >= 10, "{targets}: {seconds}");
+        }
+    }
+
+    /// A step that does not end is ended with its children, and the table has its time.
+    #[test]
+    fn step_over_its_limit_fails_and_leaves_no_process() {
+        let folder = std::env::temp_dir().join(format!("arctic-xtask-limit-{}", std::process::id()));
+        let line = format!("sh -c 'touch {0}.begun; sleep 3; touch {0}.ended & wait'", folder.display());
+        let [begun, ended] = ["begun", "ended"].map(|name| folder.with_extension(name));
+        let error = step_within(&line, Some(Duration::from_millis(500))).unwrap_err().to_string();
+        assert!(error.contains("did not end within") && begun.exists(), "{error}");
+        std::thread::sleep(Duration::from_secs(4));
+        assert!(!ended.exists());
+        std::fs::remove_file(begun).unwrap();
+    }
+
+    #[test]
+    fn table_has_each_step_and_what_was_left_out() {
+        let row = |line: &str, passed| Row { line: line.into(), took: 61 * MINUTE / 60, limit: MINUTE, passed };
+        let rows = vec![row("cargo test -p a -p b --no-run", true), row("cargo doc", false)];
+        let ci = Ci { started: Instant::now(), list: false, rows, left_out: vec!["the mutants".into()] };
+        let table = ci.table();
+        for line in ["     61      60  cargo test ...", "     61      60  cargo doc  FAILED"] {
+            assert!(table.lines().any(|found| found == line), "{table}");
+        }
+        assert!(table.contains("and CI 40: the mutants"), "{table}");
     }
 
     #[test]

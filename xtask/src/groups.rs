@@ -4,6 +4,14 @@
 
 use crate::jobs::{self, Job};
 
+/// A command line of CI, and the minutes after which it is ended and has failed: about three times what it takes on two idle
+/// cores.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub line: &'static str,
+    pub minutes: u32,
+}
+
 /// Packages that are linted, tested and published together.
 #[derive(Debug)]
 pub struct Group {
@@ -16,8 +24,8 @@ pub struct Group {
     pub features: &'static [&'static str],
     /// Manifest of the group's fuzz targets, a workspace of its own.
     pub fuzz: Option<&'static str>,
-    /// Steps of [`Stage::Check`]. `{minutes}` is the time limit of the mutants.
-    pub checks: &'static [&'static str],
+    /// Steps of [`Stage::Check`]. `{fuzz_seconds}` is the time for each fuzz target.
+    pub checks: &'static [Step],
     /// Long tests.
     pub jobs: &'static [Job],
 }
@@ -60,11 +68,10 @@ const CARD: Group = Group {
     ],
     features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
     fuzz: Some("fuzz/Cargo.toml"),
-    checks: &[
-        "ARCTIC_FUZZ_SECONDS=30 cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz",
-        // Last: it takes a share of the time that is left.
-        "cargo xtask mutants --changed --minutes {minutes} --check",
-    ],
+    checks: &[Step {
+        line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz",
+        minutes: 8,
+    }],
     jobs: jobs::CARD,
 };
 
@@ -75,7 +82,10 @@ const AFUC: Group = Group {
     published: &["arctic-afuc"],
     features: &["arctic-afuc/long-tests"],
     fuzz: Some("afuc/fuzz/Cargo.toml"),
-    checks: &[],
+    checks: &[Step {
+        line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-afuc/long-tests --test fuzz",
+        minutes: 4,
+    }],
     jobs: jobs::AFUC,
 };
 
@@ -86,7 +96,10 @@ const EU: Group = Group {
     published: &["arctic-eu"],
     features: &["arctic-eu/long-tests"],
     fuzz: Some("eu/fuzz/Cargo.toml"),
-    checks: &[],
+    checks: &[Step {
+        line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-eu/long-tests --test fuzz",
+        minutes: 4,
+    }],
     jobs: jobs::EU,
 };
 
@@ -99,7 +112,7 @@ pub enum Stage {
     Quick,
     /// The full test tier
     Test,
-    /// Mutants of changed files, each fuzz target for 30 s
+    /// Each fuzz target for a share of seven minutes, mutants of changed files
     Check,
     /// Long tests that cover recently changed files
     Long,
@@ -110,16 +123,23 @@ impl Stage {
     pub const ALL: &[Stage] = &[Stage::Lint, Stage::Test, Stage::Check, Stage::Long];
 
     /// Steps for the whole repository, before those of the groups.
-    pub fn steps(self) -> &'static [&'static str] {
+    pub fn steps(self) -> &'static [Step] {
         match self {
+            // The first step includes the build of xtask.
             Stage::Lint => &[
-                "cargo xtask spdx",
-                "cargo xtask names",
-                "cargo xtask tools typos cargo-deny",
-                "target/tools/typos/bin/typos",
-                "cargo fmt --all --check",
-                "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
-                "RUSTFLAGS='--cfg loom' cargo clippy --release -p arctic-xehpg --test loom --target-dir target/loom --quiet -- -D warnings",
+                Step { line: "cargo xtask spdx", minutes: 5 },
+                Step { line: "cargo xtask names", minutes: 1 },
+                Step { line: "cargo xtask tools typos cargo-deny", minutes: 3 },
+                Step { line: "target/tools/typos/bin/typos", minutes: 1 },
+                Step { line: "cargo fmt --all --check", minutes: 1 },
+                Step {
+                    line: "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
+                    minutes: 2,
+                },
+                Step {
+                    line: "RUSTFLAGS='--cfg loom' cargo clippy --release -p arctic-xehpg --test loom --target-dir target/loom --quiet -- -D warnings",
+                    minutes: 5,
+                },
             ],
             _ => &[],
         }
@@ -127,27 +147,34 @@ impl Stage {
 }
 
 impl Group {
-    /// Returns the command lines of a stage. All of them build with one target directory, profile and selection of
-    /// packages, so nothing is built twice.
-    pub fn steps(&self, stage: Stage) -> Vec<String> {
-        let lines: &[&str] = match stage {
+    /// Returns the steps of a stage. All of them build with one target directory, profile and selection of packages, so
+    /// nothing is built twice.
+    pub fn steps(&self, stage: Stage) -> Vec<(String, u32)> {
+        let steps: &[Step] = match stage {
             Stage::Lint => &[
-                "cargo fmt --manifest-path {fuzz} --check",
-                "cargo xtask tools cargo-deny",
-                "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {fuzz} check bans licenses sources",
-                "cargo clippy --release {packages} --all-targets --features {features} --quiet -- -D warnings",
-                "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet",
-                "cargo package --allow-dirty --no-verify --quiet {published}",
+                Step { line: "cargo fmt --manifest-path {fuzz} --check", minutes: 1 },
+                Step { line: "cargo xtask tools cargo-deny", minutes: 3 },
+                Step {
+                    line: "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {fuzz} check bans licenses sources",
+                    minutes: 2,
+                },
+                Step {
+                    line: "cargo clippy --release {packages} --all-targets --features {features} --quiet -- -D warnings",
+                    minutes: 10,
+                },
+                Step { line: "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet", minutes: 5 },
+                Step { line: "cargo package --allow-dirty --no-verify --quiet {published}", minutes: 2 },
             ],
-            Stage::Quick => &["cargo nextest run --release {packages}"],
-            Stage::Test => {
-                &["cargo test --release {packages} --no-run --quiet", "cargo test --release {packages} --no-fail-fast"]
-            }
+            Stage::Quick => &[Step { line: "cargo nextest run --release {packages}", minutes: 20 }],
+            Stage::Test => &[
+                Step { line: "cargo test --release {packages} --no-run --quiet", minutes: 25 },
+                Step { line: "cargo test --release {packages} --no-fail-fast", minutes: 25 },
+            ],
             Stage::Check => self.checks,
             Stage::Long => &[],
         };
-        let applies = |line: &&&str| self.fuzz.is_some() || !line.contains("{fuzz}");
-        lines.iter().filter(applies).map(|line| self.expand(line)).collect()
+        let applies = |step: &&Step| self.fuzz.is_some() || !step.line.contains("{fuzz}");
+        steps.iter().filter(applies).map(|step| (self.expand(step.line), step.minutes)).collect()
     }
 
     /// Replaces `{packages}` and `{published}` by the options with which cargo selects these packages, `{features}` by
@@ -169,26 +196,17 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::process::Command;
 
     use serde_json::Value;
 
     use super::*;
-
-    fn workspace() -> Vec<Value> {
-        let output = Command::new("cargo")
-            .args(["metadata", "--format-version=1", "--no-deps", "--locked"])
-            .current_dir(crate::root())
-            .output()
-            .unwrap();
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()["packages"].as_array().unwrap().clone()
-    }
+    use crate::workspace;
 
     #[test]
     fn each_package_is_in_one_group() {
         let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
         GROUPS.iter().flat_map(|group| group.packages).for_each(|name| *groups.entry(name).or_default() += 1);
-        let packages = workspace();
+        let packages = workspace::packages();
         let packages: BTreeMap<&str, usize> =
             packages.iter().map(|package| (package["name"].as_str().unwrap(), 1)).collect();
         assert_eq!(groups, packages);
@@ -196,7 +214,7 @@ mod tests {
 
     #[test]
     fn published_packages_depend_on_each_other_by_exact_version() {
-        let packages = workspace();
+        let packages = workspace::packages();
         for group in GROUPS {
             for package in
                 packages.iter().filter(|package| group.published.contains(&package["name"].as_str().unwrap()))
@@ -217,15 +235,18 @@ mod tests {
     /// tests.
     #[test]
     fn the_library_without_features_has_no_dependencies_of_the_program() {
-        let arguments = ["tree", "-p", "arctic-gpu", "-e", "normal", "--prefix", "none", "--offline"];
-        let output = Command::new("cargo").args(arguments).current_dir(crate::root()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let tree = String::from_utf8(output.stdout).unwrap();
-        assert!(tree.starts_with("arctic-gpu"), "{tree}");
-        for foreign in
-            ["anyhow", "arctic-guest-agent", "arctic-guest-runner", "clap", "event-manager", "signal-hook", "vfio"]
-        {
-            assert!(!tree.lines().any(|line| line.starts_with(foreign)), "{foreign} in\n{tree}");
+        let linked = workspace::linked("arctic-gpu");
+        assert!(linked.contains("arctic-xehpg") && linked.contains("vm-memory"), "{linked:?}");
+        for foreign in [
+            "anyhow",
+            "arctic-guest-agent",
+            "arctic-guest-runner",
+            "clap",
+            "event-manager",
+            "signal-hook",
+            "vfio-bindings",
+        ] {
+            assert!(!linked.contains(foreign), "{foreign} in {linked:?}");
         }
     }
 
@@ -234,10 +255,10 @@ mod tests {
         for group in GROUPS {
             for stage in [Stage::ALL, &[Stage::Quick]].concat() {
                 let steps = group.steps(stage);
-                let replaced = |line: &String| !line.replace("{minutes}", "10").contains(['{', '}']);
+                let replaced = |(line, _): &(String, u32)| !line.replace("{fuzz_seconds}", "10").contains(['{', '}']);
                 assert!(steps.iter().all(replaced), "{steps:?}");
             }
         }
-        assert!(CARD.steps(Stage::Quick)[0].ends_with("-p arctic-test-support -p xtask"));
+        assert!(CARD.steps(Stage::Quick)[0].0.ends_with("-p arctic-test-support -p xtask"));
     }
 }

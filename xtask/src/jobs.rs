@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Long tests, which are not in the full test tier because of their duration.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::groups::{GROUPS, Group};
-use crate::step;
+use crate::step_within;
 
 /// A long test.
 #[derive(Debug, Serialize)]
@@ -304,6 +306,17 @@ pub const CARD: &[Job] = &[
         steps: &["cargo xtask mutants --check"],
     },
     Job {
+        name: "fresh-clone",
+        minutes: 45,
+        tests: "all tests in a fresh clone with an empty CARGO_HOME and an empty cache of packages",
+        paths: &[],
+        steps: &[
+            "rm -rf target/fresh",
+            "git clone --quiet . target/fresh/tree",
+            "sh -c 'cd target/fresh/tree && CARGO_HOME=$PWD/../cargo ARCTIC_CACHE=$PWD/../cache cargo test --release --workspace'",
+        ],
+    },
+    Job {
         name: "recipes",
         minutes: 6,
         tests: "the worked examples of docs/recipes.md, carried out literally in a copy of the repository",
@@ -372,16 +385,17 @@ pub fn run(names: &[String]) -> Result<()> {
     let every = names.iter().any(|name| name == "all");
     let jobs: Vec<_> = if every { all().collect() } else { names.iter().map(find).collect::<Result<_>>()? };
     let failed: Vec<&str> =
-        jobs.into_iter().filter(|(group, job)| !passes(group, job)).map(|(_, job)| job.name).collect();
+        jobs.into_iter().filter(|(group, job)| !passes(group, job, None)).map(|(_, job)| job.name).collect();
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
 }
 
-/// Runs the steps of a job of `group`. Returns false after the first failed step; its error is printed to stderr.
-pub fn passes(group: &Group, job: &Job) -> bool {
+/// Runs the steps of a job of `group`, each within `limit`. Returns false after the first failed step; its error is printed
+/// to stderr.
+pub fn passes(group: &Group, job: &Job, limit: Option<Duration>) -> bool {
     eprintln!("{} (about {} min): {}", job.name, job.minutes, job.tests);
-    let run = |line: &&str| step(&group.expand(line)).inspect_err(|error| eprintln!("{}: {error:#}", job.name)).is_ok();
-    job.steps.iter().all(run)
+    let report = |error: &anyhow::Error| eprintln!("{}: {error:#}", job.name);
+    job.steps.iter().all(|line| step_within(&group.expand(line), limit).inspect_err(report).is_ok())
 }
 
 #[cfg(test)]

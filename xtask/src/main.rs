@@ -15,15 +15,20 @@ mod recipes;
 mod spdx;
 mod support;
 mod tools;
+#[cfg(test)]
+mod workspace;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, ExitCode};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{Child, Command, ExitCode};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Development tasks.
 #[derive(Parser)]
@@ -48,7 +53,7 @@ enum Task {
         #[arg(long, requires = "list")]
         json: bool,
     },
-    /// Run CI: lint, the full test tier, each fuzz target for 30 s, long tests that cover recently changed files
+    /// Run CI: lint, the full test tier, the fuzz targets, long tests that cover recently changed files; prints a table of times
     #[command(after_help = "Examples:\n  cargo xtask ci --list\n  cargo xtask ci --stage lint\n  \
         cargo xtask ci --group card --stage quick")]
     Ci(ci::CiArgs),
@@ -165,15 +170,53 @@ fn git(arguments: &[&str]) -> Result<Vec<String>> {
 
 /// Runs a command line in the repository, split as by a shell. Leading `NAME=VALUE` words set environment variables.
 fn step(line: &str) -> Result<()> {
+    step_within(line, None)
+}
+
+/// Set by the first SIGINT or SIGTERM after the first step has begun: from then on the signals do not end this process.
+static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Without the handler the signal ends this process, as before.
+        let _ = signal_hook::flag::register(signal, flag.clone());
+    }
+    flag
+});
+
+/// As [`step`]; a command that does not end within `limit` is ended with its children, and has failed. SIGINT and SIGTERM end
+/// the command too.
+fn step_within(line: &str, limit: Option<Duration>) -> Result<()> {
     eprintln!("+ {line}");
     let started = Instant::now();
+    let interrupted: &AtomicBool = &INTERRUPTED;
     let words = shlex::split(line).context("unbalanced quotes")?;
     let assignments = words.iter().take_while(|word| word.contains('=')).count();
     let (environment, command) = words.split_at(assignments);
     let (program, arguments) = command.split_first().context("an empty step")?;
     let environment = environment.iter().filter_map(|word| word.split_once('='));
-    let status = Command::new(program).args(arguments).envs(environment).current_dir(root()).status();
-    let status = status.with_context(|| format!("cannot run {program}"))?;
+    let mut command = Command::new(program);
+    // A process group of its own, so that its children can be ended with it.
+    command.args(arguments).envs(environment).current_dir(root()).process_group(0);
+    let mut child = command.spawn().with_context(|| format!("cannot run {program}"))?;
+    let end = |child: &mut Child| {
+        let group = format!("-{}", child.id());
+        let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+        let _ = child.wait();
+    };
+    let status = loop {
+        if let Some(status) = child.try_wait().with_context(|| format!("cannot wait for {program}"))? {
+            break status;
+        }
+        if let Some(limit) = limit.filter(|limit| started.elapsed() > *limit) {
+            end(&mut child);
+            bail!("`{line}` did not end within its limit of {:.0} s", limit.as_secs_f64());
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            end(&mut child);
+            bail!("interrupted: `{line}`");
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
     ensure!(status.success(), "`{line}` failed: {status}");
     eprintln!("+ done in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())

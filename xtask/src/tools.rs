@@ -90,7 +90,7 @@ impl Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::groups::{GROUPS, Stage};
+    use crate::groups::{GROUPS, Group, Stage};
     use crate::jobs;
 
     #[test]
@@ -103,7 +103,9 @@ mod tests {
     #[test]
     fn steps_install_the_tools_that_they_run() {
         let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-        let lints = GROUPS.iter().map(|group| group.steps(Stage::Lint)).chain([owned(Stage::Lint.steps())]);
+        let repository = Stage::Lint.steps().iter().map(|step| step.line.to_owned()).collect::<Vec<_>>();
+        let lines = |group: &Group| group.steps(Stage::Lint).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        let lints = GROUPS.iter().map(lines).chain([repository]);
         for steps in jobs::all().map(|(_, job)| owned(job.steps)).chain(lints) {
             let mut installed: Vec<&str> = Vec::new();
             for line in &steps {
