@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Choice of the function of an operation on lanes, by operation and types; the general way for the rest.
 
+use super::fault::FaultKind;
 use super::lanes::{Host, Operation, shape};
 use super::operand::{Fetch, Input};
-use super::uop::{FaultKind, Kind, Uop};
+use super::uop::{Kind, Uop};
 use crate::isa::table::LaneOp;
 use crate::isa::{Condition, Instruction, Place, Source, Type};
 

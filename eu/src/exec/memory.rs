@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface to memory, which the user of the interpreter implements, and the atomic operations.
 
-use super::uop::FaultKind;
+use super::fault::FaultKind;
 use crate::float::{f16_to_f32, f32_to_f16};
 
 /// What the addresses of a message are relative to. EU-040.

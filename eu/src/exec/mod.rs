@@ -10,6 +10,8 @@ mod classify;
 mod condition;
 mod control;
 mod dpas;
+mod environment;
+mod fault;
 mod general;
 mod lanes;
 pub mod memory;
@@ -20,11 +22,13 @@ pub mod thread;
 mod translate;
 mod uop;
 
+pub use environment::{Environment, Group};
+pub use fault::{Fault, FaultKind};
 pub use lanes::{Host, Operation};
-pub use message::{Environment, Group, thread_number};
+pub use message::thread_number;
 pub use thread::Thread;
 pub use translate::{CODE_LIMIT, Code, Located};
-pub use uop::{FaultKind, Kind};
+pub use uop::Kind;
 
 use crate::isa::table::{Execute, LaneOp};
 use uop::Uop;
@@ -42,17 +46,6 @@ pub enum Stop {
     Break,
     /// An instruction cannot be executed.
     Fault(Fault),
-}
-
-/// A fault of a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Reason.
-    pub kind: FaultKind,
-    /// Index of the instruction in the code.
-    pub instruction: u32,
-    /// Lane, if it concerns one.
-    pub lane: Option<u32>,
 }
 
 /// Observer of executed instructions. The default does nothing and costs nothing.
@@ -126,7 +119,7 @@ pub fn run<O: Observer>(
             }
             Kind::Control(control) => control::execute(*control, thread, uop, code),
             Kind::Send(message) => {
-                if let Err((kind, lane)) = message.execute(thread, uop, environment) {
+                if let Err((kind, lane)) = message.execute(thread, uop.lanes(thread), environment) {
                     return Stop::Fault(Fault { kind, instruction: uop.instruction, lane });
                 }
                 if message.eot {

@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::fault::FaultKind;
 use super::lanes::Host;
 use super::message::Message;
 use super::operand::{Input, Output, Store};
 use super::thread::NEVER;
-use super::uop::{FaultKind, Kind, Uop};
+use super::uop::{Kind, Uop};
 use super::{classify, dpas};
 use crate::isa::table::{Control, Execute, Format};
 use crate::isa::{self, Destination, Instruction, Place, Source};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to data ports 0 and 1 for buffers: blocks and scattered elements (group P of the document on the ISA).
 
-use super::{Environment, Message, MessageFault, Operation, lsc, number, typed};
+use super::access;
+use super::operands::{Lanes, MessageFault, Operands, number};
+use crate::exec::environment::Environment;
+use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Access, Surface};
 use crate::exec::thread::{REG, Thread};
-use crate::exec::uop::{FaultKind, Uop};
 use crate::isa::descriptor::{
     A64_UNITS, BINDING, BLOCK_SIZE, DISABLED, ELEMENT, HEADER, HWORDS, KIND, RESPONSE, SCRATCH, SCRATCH_OFFSET,
     SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
@@ -12,6 +14,15 @@ use crate::isa::descriptor::{
 
 /// Bytes of the elements of a block.
 const DWORD: u32 = 4;
+
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    Block(Block),
+    Scratch(Scratch),
+    Scattered(Scattered),
+    Fence { response: u32 },
+}
 
 /// A block of owords or hwords. ISA-225.
 #[derive(Clone, Copy, Debug)]
@@ -121,8 +132,8 @@ pub fn decode_0(desc: u32) -> Result<Operation, FaultKind> {
     }
 }
 
-/// Decodes messages of data port 1.
-pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
+/// Decodes messages of data port 1 to buffers; `None` for the others.
+pub fn decode_1(desc: u32) -> Result<Option<Operation>, FaultKind> {
     let index = BINDING.get32(desc) as u8;
     let header = HEADER.is_set32(desc);
     match KIND.get32(desc) {
@@ -132,7 +143,7 @@ pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
                 2 => 8,
                 _ => return Err(FaultKind::Message),
             };
-            Ok(Operation::Scattered(Scattered {
+            Ok(Some(Operation::Scattered(Scattered {
                 store: matches!(kind, dc1::UNTYPED_WRITE | dc1::A64_UNTYPED_WRITE),
                 index,
                 memory_size: 4,
@@ -141,7 +152,7 @@ pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
                 lanes,
                 a64: matches!(kind, dc1::A64_UNTYPED_READ | dc1::A64_UNTYPED_WRITE),
                 header,
-            }))
+            })))
         }
         kind @ (dc1::A64_BLOCK_READ | dc1::A64_BLOCK_WRITE) => {
             let code = BLOCK_SIZE.get32(desc);
@@ -155,42 +166,61 @@ pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
                 return Err(FaultKind::Length);
             }
             let store = kind == dc1::A64_BLOCK_WRITE;
-            Ok(Operation::Block(Block { store, index, length, start, a64: true, owords: false }))
+            Ok(Some(Operation::Block(Block { store, index, length, start, a64: true, owords: false })))
         }
-        _ => typed::decode(desc, size),
+        _ => Ok(None),
+    }
+}
+
+/// Executes a message.
+pub fn execute(
+    operation: &Operation,
+    operands: &Operands,
+    thread: &mut Thread,
+    lanes: Lanes,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    match operation {
+        Operation::Block(from) => block(from, operands, thread, lanes, environment),
+        Operation::Scratch(from) => scratch(from, operands, thread, lanes, environment),
+        Operation::Scattered(from) => scattered(from, operands, thread, lanes, environment),
+        Operation::Fence { response } => {
+            access::fence(operands, *response, thread);
+            Ok(())
+        }
     }
 }
 
 /// Moves a block. One with bytes outside its surface is counted once.
-pub fn block(
+fn block(
     block: &Block,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
     let registers = (block.start + block.length).div_ceil(REG as u32);
     let (stored, loaded) = if block.store { (registers, 0) } else { (0, registers) };
-    message.check_lengths(thread, 1 + stored, loaded)?;
-    let header = message.payload(thread, 0, 0);
+    operands.check_lengths(thread, 1 + stored, loaded)?;
+    let header = operands.payload(thread, 0, 0);
     let offset = if block.a64 {
         u64::from(thread.u32(header)) | u64::from(thread.u32(header + 4)) << 32
     } else {
         u64::from(thread.u32(header + 8))
     };
     let offset = if block.owords { offset * 16 } else { offset };
-    let surface = if block.a64 { Some(Surface::Flat) } else { message.surface(thread, block.index) };
+    let surface = if block.a64 { Some(Surface::Flat) } else { operands.surface(thread, block.index) };
     let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
     let mut buffer = [0u8; 512];
     let bytes = &mut buffer[..block.length as usize];
     let fault = |kind| (kind, None);
     let access = if block.store {
         for (index, byte) in (block.start..).zip(bytes.iter_mut()) {
-            *byte = thread.file[message.payload_byte(thread, 1, index)];
+            *byte = thread.file[operands.payload_byte(thread, 1, index)];
         }
-        lsc::write(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?
-    } else if let Some(dst) = message.dst {
-        let access = lsc::read(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?;
+        access::write(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?
+    } else if let Some(dst) = operands.dst {
+        let access = access::read(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?;
         for (index, byte) in (block.start..).zip(bytes.iter()) {
             thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
         }
@@ -198,69 +228,67 @@ pub fn block(
     } else {
         Access::Inside
     };
-    environment.note(access, uop, 0);
+    environment.note(access, lanes.instruction, 0);
     Ok(())
 }
 
 /// Moves registers to or from scratch memory. The header's dword 5 has the surface as r0 has it (EU-041); a dword is written
 /// if the channel of its number is enabled.
-pub fn scratch(
+fn scratch(
     scratch: &Scratch,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
-    enabled: u32,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
     let (stored, loaded) = if scratch.store { (scratch.count, 0) } else { (0, scratch.count) };
-    message.check_lengths(thread, 1 + stored, loaded)?;
-    let state = (thread.u32(((message.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
+    operands.check_lengths(thread, 1 + stored, loaded)?;
+    let state = (thread.u32(((operands.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
     let surface = Surface::State(state, number(thread));
     let fault = |kind| (kind, None);
-    let lanes = scratch.count * 8;
-    let written = |dword: u32| uop.no_mask || enabled >> (dword % u32::from(uop.size.max(1))) & 1 != 0;
+    let dwords = scratch.count * 8;
+    let written = |dword: u32| lanes.no_mask || lanes.enabled >> (dword % u32::from(lanes.size.max(1))) & 1 != 0;
     if !scratch.store {
         let mut buffer = [0u8; 8 * REG];
-        let bytes = &mut buffer[..lanes as usize * 4];
+        let bytes = &mut buffer[..dwords as usize * 4];
         let access = environment.memory.read(surface, scratch.offset.into(), DWORD as usize, bytes).map_err(fault)?;
-        environment.note(access, uop, 0);
-        let Some(dst) = message.dst else { return Ok(()) };
+        environment.note(access, lanes.instruction, 0);
+        let Some(dst) = operands.dst else { return Ok(()) };
         for (index, dword) in (0..).zip(bytes.as_chunks::<4>().0).filter(|(index, _)| written(*index)) {
             thread.set_u32(((dst + index * 4) & thread.grf_mask) as usize, u32::from_le_bytes(*dword));
         }
         return Ok(());
     }
-    for index in (0..lanes).filter(|index| written(*index)) {
-        let at = message.payload(thread, 1, index);
+    for index in (0..dwords).filter(|index| written(*index)) {
+        let at = operands.payload(thread, 1, index);
         let bytes = thread.u32(at).to_le_bytes();
         let access = environment
             .memory
             .write(surface, (scratch.offset + index * 4).into(), DWORD as usize, &bytes)
             .map_err(fault)?;
-        environment.note(access, uop, index);
+        environment.note(access, lanes.instruction, index);
     }
     Ok(())
 }
 
 /// Moves elements of lanes.
-pub fn scattered(
+fn scattered(
     scattered: &Scattered,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
-    enabled: u32,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let surface = if scattered.a64 { Some(Surface::Flat) } else { message.surface(thread, scattered.index) };
+    let surface = if scattered.a64 { Some(Surface::Flat) } else { operands.surface(thread, scattered.index) };
     let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
     let first = u32::from(scattered.header);
     let address_size = if scattered.a64 { 8 } else { 4 };
     let address_registers = scattered.lanes * address_size / REG as u32;
     let registers = scattered.components.count_ones() * scattered.lanes * scattered.register_size / REG as u32;
     let (stored, loaded) = if scattered.store { (registers, 0) } else { (0, registers) };
-    message.check_lengths(thread, first + address_registers + stored, loaded)?;
-    for lane in (0..scattered.lanes.min(u32::from(uop.size).max(8))).filter(|lane| enabled >> lane & 1 != 0) {
-        let at = message.payload(thread, first, lane * address_size / 4);
+    operands.check_lengths(thread, first + address_registers + stored, loaded)?;
+    for lane in (0..scattered.lanes.min(u32::from(lanes.size).max(8))).filter(|lane| lanes.enabled >> lane & 1 != 0) {
+        let at = operands.payload(thread, first, lane * address_size / 4);
         let mut address = u64::from(thread.u32(at));
         if scattered.a64 {
             address |= u64::from(thread.u32(at + 4)) << 32;
@@ -273,14 +301,14 @@ pub fn scattered(
             let inside = slot * (scattered.lanes * scattered.register_size) + lane * scattered.register_size;
             let fault = |kind| (kind, Some(lane));
             let access = if scattered.store {
-                let at = message.payload(thread, first + address_registers, inside / 4);
+                let at = operands.payload(thread, first + address_registers, inside / 4);
                 for (index, byte) in bytes.iter_mut().enumerate() {
                     *byte = thread.file[(at + index) & thread.grf_mask as usize];
                 }
-                lsc::write(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?
-            } else if let Some(dst) = message.dst {
+                access::write(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?
+            } else if let Some(dst) = operands.dst {
                 let access =
-                    lsc::read(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?;
+                    access::read(slm, surface, address, scattered.memory_size, bytes, environment).map_err(fault)?;
                 for (index, byte) in (0..).zip(&buffer[..scattered.register_size as usize]) {
                     thread.file[((dst + inside + index) & thread.grf_mask) as usize] = *byte;
                 }
@@ -288,7 +316,7 @@ pub fn scattered(
             } else {
                 Access::Inside
             };
-            environment.note(access, uop, lane);
+            environment.note(access, lanes.instruction, lane);
         }
     }
     Ok(())

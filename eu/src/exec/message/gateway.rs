@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to the gateway: barrier and end of thread (group Q of the document on the ISA).
 
-use super::{Environment, Group, Message, MessageFault, Operation};
+use super::operands::{MessageFault, Operands};
+use crate::exec::environment::{Environment, Group};
+use crate::exec::fault::FaultKind;
 use crate::exec::thread::Thread;
-use crate::exec::uop::FaultKind;
+
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    /// The thread ends.
+    End,
+    /// The thread arrives at the barrier.
+    Barrier,
+}
 
 /// ISA-240.
 pub(super) fn decode(desc: u32) -> Result<Operation, FaultKind> {
@@ -14,12 +24,25 @@ pub(super) fn decode(desc: u32) -> Result<Operation, FaultKind> {
     }
 }
 
+/// Executes a message.
+pub(super) fn execute(
+    operation: Operation,
+    operands: &Operands,
+    thread: &Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    match operation {
+        Operation::End => Ok(()),
+        Operation::Barrier => signal(operands, thread, environment),
+    }
+}
+
 /// A thread arrives at the barrier. ISA-241, EU-052: the payload's byte 11 is the number of arrivals that complete it. A thread
 /// can arrive again before it waits: each completion is one notification for each thread of the group.
 ///
 /// ISA-243: a barrier other than 0, and one where some threads only arrive and others only wait, are faults.
-pub fn signal(message: &Message, thread: &Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
-    let dword = thread.u32((message.src0 as usize + 8) & thread.grf_mask as usize);
+fn signal(operands: &Operands, thread: &Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
+    let dword = thread.u32((operands.src0 as usize + 8) & thread.grf_mask as usize);
     let (number, kind, producers, expected) = (dword & 0xff, dword >> 14 & 3, dword >> 16 & 0xff, dword >> 24);
     if number != 0 || kind != 0 || producers != expected {
         return Err((FaultKind::Barrier, None));

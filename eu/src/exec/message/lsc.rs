@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Load/store cache messages to ugm, slm and tgm (group O of the document on the ISA).
 
-use super::{Environment, Message, MessageFault, Operands, Operation, number};
-use crate::exec::memory::{Access, Atomic, Surface, elements};
+use super::access::{self, read, write};
+use super::operands::{Given, Lanes, MessageFault, Operands, number};
+use crate::exec::environment::Environment;
+use crate::exec::fault::FaultKind;
+use crate::exec::memory::{Access, Atomic, Surface};
 use crate::exec::thread::{REG, Thread};
-use crate::exec::uop::{FaultKind, Uop};
 use crate::isa::descriptor::{LENGTH, RESPONSE};
 
 /// A decoded descriptor. ISA-210.
@@ -29,6 +31,13 @@ pub struct Lsc {
     response: u32,
 }
 
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    Access(Lsc),
+    Fence { response: u32 },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Load,
@@ -38,7 +47,7 @@ enum Action {
 
 /// Decodes a descriptor. ISA-211. What is not decoded would be executed otherwise than the descriptor says: strided forms,
 /// other sizes of blocks and of atomic elements, empty masks, and sources or responses that are too short (ISA-200).
-pub fn decode(sfid: u8, desc: u32, size: u8, operands: Operands) -> Result<Operation, FaultKind> {
+pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, FaultKind> {
     let opcode = desc & 63;
     let response = RESPONSE.get32(desc);
     if opcode == 31 {
@@ -94,15 +103,15 @@ pub fn decode(sfid: u8, desc: u32, size: u8, operands: Operands) -> Result<Opera
     let moved = if transposed { registers(vector, memory_size) } else { elements * element };
     // A response of no registers is that of an atomic operation of which the old value is not needed.
     let (stored, loaded) = match action {
-        Action::Load => (0, if operands.dst { moved } else { 0 }),
+        Action::Load => (0, if given.dst { moved } else { 0 }),
         Action::Store => (moved, 0),
         Action::Atomic(operation) => (operation.operands() as u32 * element, if response > 0 { element } else { 0 }),
     };
     let short = LENGTH.get32(desc) < registers(size.into(), address_size) || response < loaded;
-    if short || operands.data.is_some_and(|length| length < stored) {
+    if short || given.data.is_some_and(|length| length < stored) {
         return Err(FaultKind::Length);
     }
-    Ok(Operation::Lsc(Lsc {
+    Ok(Operation::Access(Lsc {
         action,
         address_size,
         memory_size,
@@ -121,13 +130,13 @@ pub fn decode(sfid: u8, desc: u32, size: u8, operands: Operands) -> Result<Opera
 const MOST: usize = 512;
 
 impl Lsc {
-    fn surface(&self, message: &Message, thread: &Thread) -> Surface {
+    fn surface(&self, operands: &Operands, thread: &Thread) -> Surface {
         match self.kind {
             0 => Surface::Flat,
-            1 => Surface::Bindless(message.state_offset(thread)),
-            2 => Surface::State(message.state_offset(thread), number(thread)),
+            1 => Surface::Bindless(operands.state_offset(thread)),
+            2 => Surface::State(operands.state_offset(thread), number(thread)),
             // ISA-225: 255 and 253 are no entries of the table, but addresses from the general state base.
-            _ => match (message.extended(thread) >> 24) as u8 {
+            _ => match (operands.extended(thread) >> 24) as u8 {
                 0xfd | 0xff => Surface::Stateless,
                 index => Surface::Binding(index),
             },
@@ -135,8 +144,8 @@ impl Lsc {
     }
 
     /// Address of a lane. ISA-213.
-    fn address(&self, message: &Message, thread: &Thread, lane: u32) -> u64 {
-        let at = ((message.src0 + lane * self.address_size) & thread.grf_mask) as usize;
+    fn address(&self, operands: &Operands, thread: &Thread, lane: u32) -> u64 {
+        let at = ((operands.src0 + lane * self.address_size) & thread.grf_mask) as usize;
         match self.address_size {
             2 => u64::from(thread.u16(at)),
             4 => u64::from(thread.u32(at)),
@@ -156,25 +165,30 @@ impl Lsc {
 struct Job<'j> {
     lsc: &'j Lsc,
     surface: Surface,
-    message: &'j Message,
-    uop: &'j Uop,
-    enabled: u32,
+    operands: &'j Operands,
+    lanes: Lanes,
 }
 
-/// Executes a message.
+/// Executes a operands.
 pub fn execute(
-    lsc: &Lsc,
-    message: &Message,
+    operation: &Operation,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
-    enabled: u32,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    if enabled == 0 {
+    let lsc = match operation {
+        Operation::Access(lsc) => lsc,
+        Operation::Fence { response } => {
+            access::fence(operands, *response, thread);
+            return Ok(());
+        }
+    };
+    if lanes.enabled == 0 {
         return Ok(());
     }
-    let surface = lsc.surface(message, thread);
-    let job = Job { lsc, surface, message, uop, enabled };
+    let surface = lsc.surface(operands, thread);
+    let job = Job { lsc, surface, operands, lanes };
     if let Action::Atomic(operation) = lsc.action {
         return atomic(&job, operation, thread, environment);
     }
@@ -184,15 +198,15 @@ pub fn execute(
     if lsc.memory_size == 4 && lsc.vector == 1 && lsc.components == 0 && span(&job, thread, environment) {
         return Ok(());
     }
-    for lane in (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0) {
-        let address = lsc.address(message, thread, lane);
+    for lane in (0..u32::from(lanes.size)).filter(|lane| lanes.enabled >> lane & 1 != 0) {
+        let address = lsc.address(operands, thread, lane);
         let outside = if lsc.components != 0 {
             quad(&job, thread, lane, address, environment)
         } else {
             vector(&job, thread, lane, address, environment)
         };
         let access = outside.map_err(|kind| (kind, Some(lane)))?;
-        environment.note(access, uop, lane);
+        environment.note(access, lanes.instruction, lane);
     }
     Ok(())
 }
@@ -200,7 +214,7 @@ pub fn execute(
 /// Lanes of dwords with consecutive addresses, as one access. Returns false if that is not possible; then nothing but bytes
 /// that are stored anyway has changed.
 fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -> bool {
-    let Job { lsc, surface, message, enabled, .. } = *job;
+    let Job { lsc, surface, operands, lanes: Lanes { enabled, .. } } = *job;
     let first = enabled.trailing_zeros();
     let count = 32 - enabled.leading_zeros() - first;
     let lanes = enabled >> first;
@@ -208,10 +222,10 @@ fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -
     if count < 2 || lsc.action == Action::Store && !dense {
         return false;
     }
-    let start = lsc.address(message, thread, first);
+    let start = lsc.address(operands, thread, first);
     let consecutive = (1..count).all(|index| {
         lanes >> index & 1 == 0
-            || lsc.address(message, thread, first + index) == start.wrapping_add(u64::from(index) * 4)
+            || lsc.address(operands, thread, first + index) == start.wrapping_add(u64::from(index) * 4)
     });
     if !consecutive {
         return false;
@@ -219,7 +233,7 @@ fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -
     let mut buffer = [0u8; 128];
     let bytes = &mut buffer[..count as usize * 4];
     if lsc.action == Action::Load {
-        let Some(dst) = message.dst else { return true };
+        let Some(dst) = operands.dst else { return true };
         if read(lsc.slm, surface, start, 4, bytes, environment) != Ok(Access::Inside) {
             return false;
         }
@@ -231,7 +245,7 @@ fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -
         }
         return true;
     }
-    let Some(src) = message.src1 else { return true };
+    let Some(src) = operands.src1 else { return true };
     for (index, value) in (0..).zip(bytes.as_chunks_mut::<4>().0) {
         *value = thread.u32(((src + (first + index) * 4) & thread.grf_mask) as usize).to_le_bytes();
     }
@@ -246,22 +260,22 @@ fn vector(
     address: u64,
     environment: &mut Environment<'_>,
 ) -> Result<Access, FaultKind> {
-    let Job { lsc, surface, message, uop, .. } = *job;
+    let Job { lsc, surface, operands, lanes } = *job;
     let mut buffer = [0u8; MOST];
     let size = lsc.memory_size as usize;
     let bytes = &mut buffer[..lsc.vector as usize * size];
     if lsc.action == Action::Load {
         let access = read(lsc.slm, surface, address, lsc.memory_size, bytes, environment)?;
-        if let Some(dst) = message.dst {
+        if let Some(dst) = operands.dst {
             for (component, element) in (0..).zip(bytes.chunks_exact(size)) {
-                set(lsc, thread, lsc.element(dst, component, lane, uop.size), element);
+                set(lsc, thread, lsc.element(dst, component, lane, lanes.size), element);
             }
         }
         return Ok(access);
     }
-    let Some(src) = message.src1 else { return Ok(Access::Inside) };
+    let Some(src) = operands.src1 else { return Ok(Access::Inside) };
     for (component, element) in (0..).zip(bytes.chunks_exact_mut(size)) {
-        get(lsc, thread, lsc.element(src, component, lane, uop.size), element);
+        get(lsc, thread, lsc.element(src, component, lane, lanes.size), element);
     }
     write(lsc.slm, surface, address, lsc.memory_size, bytes, environment)
 }
@@ -274,7 +288,7 @@ fn quad(
     address: u64,
     environment: &mut Environment<'_>,
 ) -> Result<Access, FaultKind> {
-    let Job { lsc, surface, message, uop, .. } = *job;
+    let Job { lsc, surface, operands, lanes } = *job;
     let mut all = Access::Inside;
     let mut buffer = [0u8; 8];
     let element = &mut buffer[..lsc.memory_size as usize];
@@ -283,12 +297,12 @@ fn quad(
         let address = address.wrapping_add(u64::from(component * lsc.memory_size));
         let access = if lsc.action == Action::Load {
             let access = read(lsc.slm, surface, address, lsc.memory_size, element, environment)?;
-            if let Some(dst) = message.dst {
-                set(lsc, thread, lsc.element(dst, slot, lane, uop.size), element);
+            if let Some(dst) = operands.dst {
+                set(lsc, thread, lsc.element(dst, slot, lane, lanes.size), element);
             }
             access
-        } else if let Some(src) = message.src1 {
-            get(lsc, thread, lsc.element(src, slot, lane, uop.size), element);
+        } else if let Some(src) = operands.src1 {
+            get(lsc, thread, lsc.element(src, slot, lane, lanes.size), element);
             write(lsc.slm, surface, address, lsc.memory_size, element, environment)?
         } else {
             Access::Inside
@@ -302,20 +316,20 @@ fn quad(
 
 /// One address, consecutive elements of consecutive registers. ISA-215.
 fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
-    let Job { lsc, surface, message, uop, .. } = *job;
-    let address = lsc.address(message, thread, 0);
+    let Job { lsc, surface, operands, lanes } = *job;
+    let address = lsc.address(operands, thread, 0);
     let mut buffer = [0u8; MOST];
     let bytes = &mut buffer[..(lsc.vector * lsc.memory_size) as usize];
     let fault = |kind| (kind, Some(0));
     let access = if lsc.action == Action::Load {
         let access = read(lsc.slm, surface, address, lsc.memory_size, bytes, environment).map_err(fault)?;
-        if let Some(dst) = message.dst {
+        if let Some(dst) = operands.dst {
             for (index, byte) in (0..).zip(bytes.iter()) {
                 thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
             }
         }
         access
-    } else if let Some(src) = message.src1 {
+    } else if let Some(src) = operands.src1 {
         for (index, byte) in (0..).zip(bytes.iter_mut()) {
             *byte = thread.file[((src + index) & thread.grf_mask) as usize];
         }
@@ -323,7 +337,7 @@ fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) 
     } else {
         Access::Inside
     };
-    environment.note(access, uop, 0);
+    environment.note(access, lanes.instruction, 0);
     Ok(())
 }
 
@@ -334,56 +348,37 @@ fn atomic(
     thread: &mut Thread,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let Job { lsc, surface, message, uop, enabled } = *job;
-    for lane in (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0) {
+    let Job { lsc, surface, operands, lanes } = *job;
+    for lane in (0..u32::from(lanes.size)).filter(|lane| lanes.enabled >> lane & 1 != 0) {
         let fault = |kind| (kind, Some(lane));
-        let address = lsc.address(message, thread, lane);
-        let mut operands = [0; 2];
-        if let Some(src) = message.src1 {
-            for (index, operand) in (0..).zip(&mut operands).take(operation.operands()) {
-                let at = lsc.element(src, index, lane, uop.size) & thread.grf_mask;
-                *operand = u64::from(thread.u32(at as usize));
+        let address = lsc.address(operands, thread, lane);
+        let mut values = [0; 2];
+        if let Some(src) = operands.src1 {
+            for (index, value) in (0..).zip(&mut values).take(operation.operands()) {
+                let at = lsc.element(src, index, lane, lanes.size) & thread.grf_mask;
+                *value = u64::from(thread.u32(at as usize));
                 if lsc.register_size == 8 {
-                    *operand |= u64::from(thread.u32((at + 4 & thread.grf_mask) as usize)) << 32;
+                    *value |= u64::from(thread.u32((at + 4 & thread.grf_mask) as usize)) << 32;
                 }
-                *operand &= u64::MAX >> (64 - lsc.memory_size * 8);
+                *value &= u64::MAX >> (64 - lsc.memory_size * 8);
             }
         }
         if !address.is_multiple_of(u64::from(lsc.memory_size)) {
             return Err(fault(FaultKind::Alignment));
         }
-        let old = if lsc.slm {
-            slm_atomic(lsc, operation, address, operands, environment)
-        } else {
-            environment.memory.atomic(surface, address, lsc.memory_size, operation, operands).map_err(fault)?
-        };
+        let old = access::atomic(lsc.slm, surface, address, lsc.memory_size, operation, values, environment)
+            .map_err(fault)?;
         if old.is_none() {
-            environment.note(Access::Outside, uop, lane);
+            environment.note(Access::Outside, lanes.instruction, lane);
         }
-        if let Some(dst) = message.dst
+        if let Some(dst) = operands.dst
             && lsc.response > 0
         {
             let bytes = old.unwrap_or(0).to_le_bytes();
-            set(lsc, thread, lsc.element(dst, 0, lane, uop.size), &bytes[..lsc.memory_size as usize]);
+            set(lsc, thread, lsc.element(dst, 0, lane, lanes.size), &bytes[..lsc.memory_size as usize]);
         }
     }
     Ok(())
-}
-
-fn slm_atomic(
-    lsc: &Lsc,
-    operation: Atomic,
-    address: u64,
-    operands: [u64; 2],
-    environment: &mut Environment<'_>,
-) -> Option<u64> {
-    let size = lsc.memory_size as usize;
-    let at = (address & SLM_MASK) as usize;
-    let bytes = environment.group.slm.get_mut(at..at + size)?;
-    let old = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
-    let new = operation.apply(old, operands, lsc.memory_size);
-    bytes.copy_from_slice(&new.to_le_bytes()[..size]);
-    Some(old)
 }
 
 /// Writes an element to registers. ISA-214: the rest of a wider element is 0.
@@ -402,48 +397,4 @@ fn get(lsc: &Lsc, thread: &Thread, at: u32, element: &mut [u8]) {
     for (index, byte) in (start..).zip(element) {
         *byte = thread.file[((at + index) & thread.grf_mask) as usize];
     }
-}
-
-/// Bits of an address in shared local memory. ISA-222: compilers set higher ones.
-pub const SLM_MASK: u64 = (1 << 17) - 1;
-
-/// Reads elements of `element` bytes from a surface or from shared local memory (ISA-221, ISA-222).
-pub fn read(
-    slm: bool,
-    surface: Surface,
-    address: u64,
-    element: u32,
-    bytes: &mut [u8],
-    environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
-    let element = element as usize;
-    if !slm {
-        return environment.memory.read(surface, address, element, bytes);
-    }
-    let at = (address & SLM_MASK) as usize;
-    let memory = environment.group.slm.get(at..).unwrap_or_default();
-    let (within, rest) = bytes.split_at_mut(elements(memory.len().min(bytes.len()), element));
-    within.copy_from_slice(&memory[..within.len()]);
-    rest.fill(0);
-    Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
-}
-
-/// Writes elements of `element` bytes to a surface or to shared local memory (ISA-221, ISA-222).
-pub fn write(
-    slm: bool,
-    surface: Surface,
-    address: u64,
-    element: u32,
-    bytes: &[u8],
-    environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
-    let element = element as usize;
-    if !slm {
-        return environment.memory.write(surface, address, element, bytes);
-    }
-    let at = (address & SLM_MASK) as usize;
-    let memory = environment.group.slm.get_mut(at..).unwrap_or_default();
-    let (within, rest) = bytes.split_at(elements(memory.len().min(bytes.len()), element));
-    memory[..within.len()].copy_from_slice(within);
-    Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
 }

@@ -2,11 +2,12 @@
 //! Messages to the sampler, as far as OpenCL uses them: sample, load and size of images without mip levels (group R of the
 //! document on the ISA).
 
-use super::typed::read_texel;
-use super::{Environment, Message, MessageFault};
+use super::operands::{Lanes, MessageFault, Operands};
+use super::texel::read_texel;
+use crate::exec::environment::Environment;
+use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Addressing, ChannelKind, Dimensions, Image, Memory, Sampler, Surface};
 use crate::exec::thread::{REG, Thread};
-use crate::exec::uop::{FaultKind, Uop};
 use crate::float::{f16_to_f32, f32_to_f16};
 use crate::isa::descriptor::{
     BINDING, HEADER, SAMPLER, SAMPLER_KIND, SAMPLER_LANES, SAMPLER_NARROW, SAMPLER_NARROW_RESULT,
@@ -68,25 +69,24 @@ pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
     })
 }
 
-/// Executes a message.
+/// Executes a operands.
 pub fn execute(
     sample: &Sample,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
-    enabled: u32,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
     let fault = |kind| (kind, None);
-    let Some(dst) = message.dst else { return Ok(()) };
+    let Some(dst) = operands.dst else { return Ok(()) };
     let surface = match sample.index {
-        0xfc => Surface::Bindless(message.state_offset(thread)),
+        0xfc => Surface::Bindless(operands.state_offset(thread)),
         index => Surface::Binding(index),
     };
     let memory = environment.memory;
     let image = memory.image(surface).map_err(fault)?;
-    message.check_lengths(thread, u32::from(sample.header), 0)?;
-    let header = |index| thread.u32(message.payload(thread, 0, index));
+    operands.check_lengths(thread, u32::from(sample.header), 0)?;
+    let header = |index| thread.u32(operands.payload(thread, 0, index));
     let (mask, offsets, pointer) =
         if sample.header { (header(2) >> 12 & 15, header(2) & 0xfff, header(3)) } else { (0, 0, 0) };
     // Distances that are added to the coordinates, which OpenCL does not have.
@@ -103,16 +103,16 @@ pub fn execute(
     let registers = |narrow| if narrow || sample.lanes == 8 { 1 } else { 2 };
     let (registers, result_registers) = (registers(sample.narrow), registers(sample.narrow_result));
     let first = u32::from(sample.header);
-    let (response, _) = message.lengths(thread);
+    let (response, _) = operands.lengths(thread);
     // Parameters that are not in the payload are 0.
-    let count = message.payload_length(thread);
-    for lane in (0..sample.lanes.min(u32::from(uop.size))).filter(|lane| enabled >> lane & 1 != 0) {
+    let count = operands.payload_length(thread);
+    for lane in (0..sample.lanes.min(u32::from(lanes.size))).filter(|lane| lanes.enabled >> lane & 1 != 0) {
         let parameter = |index: u32| {
             let register = first + index * registers;
             match (register < count, sample.narrow) {
                 (false, _) => 0,
-                (true, false) => thread.u32(message.payload(thread, register, lane)),
-                (true, true) => half(thread, message.payload(thread, register, lane / 2), lane, sample.kind),
+                (true, false) => thread.u32(operands.payload(thread, register, lane)),
+                (true, true) => half(thread, operands.payload(thread, register, lane / 2), lane, sample.kind),
             }
         };
         let texel = match (sample.kind, &sampler) {

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Typed reads and writes of images, and media blocks (ISA-226, EU-045, EU-084).
 
-use super::color::{from_memory, to_memory};
-use super::{Environment, Message, MessageFault, Operation};
-use crate::exec::memory::{Access, Image, Memory, Surface};
+use super::operands::{Lanes, MessageFault, Operands};
+use super::texel::{read_texel, write_texel};
+use crate::exec::environment::Environment;
+use crate::exec::fault::FaultKind;
+use crate::exec::memory::{Access, Image, Surface};
 use crate::exec::thread::{REG, Thread};
-use crate::exec::uop::{FaultKind, Uop};
 use crate::isa::descriptor::{BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_GROUP, dc1};
 
-/// Lanes of a typed message.
+/// Lanes of a typed operands.
 const LANES: u32 = 8;
 /// Largest number of coordinates of a typed message: u, v, r and the level, which is ignored, as images have one.
 const COORDINATES: u32 = 4;
+
+/// What a descriptor asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Operation {
+    Typed(TypedAccess),
+    Media(MediaBlock),
+}
 
 /// A typed access of eight lanes.
 #[derive(Clone, Copy, Debug)]
@@ -59,50 +67,68 @@ pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     }
 }
 
-/// The image of a message. Shared local memory has none.
-fn image(message: &Message, thread: &Thread, index: u8, environment: &Environment<'_>) -> Result<Image, MessageFault> {
-    let surface = message.surface(thread, index).ok_or(FaultKind::Surface);
+/// The image of a operands. Shared local memory has none.
+fn image(
+    operands: &Operands,
+    thread: &Thread,
+    index: u8,
+    environment: &Environment<'_>,
+) -> Result<Image, MessageFault> {
+    let surface = operands.surface(thread, index).ok_or(FaultKind::Surface);
     surface.and_then(|surface| environment.memory.image(surface)).map_err(|kind| (kind, None))
+}
+
+/// Executes a message.
+pub fn execute(
+    operation: &Operation,
+    operands: &Operands,
+    thread: &mut Thread,
+    lanes: Lanes,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    match operation {
+        Operation::Typed(from) => typed(from, operands, thread, lanes, environment),
+        Operation::Media(from) => media(from, operands, thread, lanes, environment),
+    }
 }
 
 /// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and
 /// perhaps more that are ignored), then those of the components that are written. Lanes outside the image read 0 and
 /// write nothing; they are counted. Components without a channel in the format read 0, the last 1.
-pub fn execute(
+fn typed(
     typed: &TypedAccess,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
-    enabled: u32,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let image = image(message, thread, typed.index, environment)?;
+    let image = image(operands, thread, typed.index, environment)?;
     let first = u32::from(typed.header);
     let data = typed.components.count_ones();
     let (stored, loaded) = if typed.store { (data, 0) } else { (0, data) };
     let used = image.dimensions.count();
-    message.check_lengths(thread, first + used + stored, loaded)?;
-    let coordinates = message.payload_length(thread) - first - stored;
+    operands.check_lengths(thread, first + used + stored, loaded)?;
+    let coordinates = operands.payload_length(thread) - first - stored;
     if coordinates > COORDINATES {
         return Err((FaultKind::Length, None));
     }
     let components = (0..4).filter(|component| typed.components >> component & 1 != 0);
-    for lane in (0..LANES).filter(|lane| enabled >> (typed.first + lane) & 1 != 0) {
+    for lane in (0..LANES).filter(|lane| lanes.enabled >> (typed.first + lane) & 1 != 0) {
         let fault = |kind| (kind, Some(typed.first + lane));
         let coordinate = |index| {
-            if index < used { thread.u32(message.payload(thread, first + index, lane)) } else { 0 }
+            if index < used { thread.u32(operands.payload(thread, first + index, lane)) } else { 0 }
         };
         let at @ [x, y, z] = [0, 1, 2].map(coordinate);
         let inside = x < image.width && y < image.height && z < image.depth;
         if typed.store {
             let mut texel = [0; 4];
             for (slot, component) in (first + coordinates..).zip(components.clone()) {
-                texel[component] = thread.u32(message.payload(thread, slot, lane));
+                texel[component] = thread.u32(operands.payload(thread, slot, lane));
             }
             if inside {
                 write_texel(environment.memory, &image, at, texel).map_err(fault)?;
             }
-        } else if let Some(dst) = message.dst {
+        } else if let Some(dst) = operands.dst {
             let texel = if inside { read_texel(environment.memory, &image, at).map_err(fault)? } else { [0; 4] };
             for (slot, component) in (0..).zip(components.clone()) {
                 let into = (dst + slot * REG as u32 + lane * 4) & thread.grf_mask;
@@ -110,53 +136,35 @@ pub fn execute(
             }
         }
         if !inside {
-            environment.note(Access::Outside, uop, typed.first + lane);
+            environment.note(Access::Outside, lanes.instruction, typed.first + lane);
         }
     }
     Ok(())
 }
 
-/// Reads a texel as a color: floats, or integers of an integer format. The position is inside the image.
-pub fn read_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3]) -> Result<[u32; 4], FaultKind> {
-    let mut buffer = [0u8; 16];
-    let bytes = &mut buffer[..image.format.texel_bytes()];
-    // A flat access is inside or a fault.
-    let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), 1, bytes)?;
-    Ok(from_memory(bytes, image.format))
-}
-
-/// Writes a color as a texel. The position is inside the image.
-fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], color: [u32; 4]) -> Result<(), FaultKind> {
-    let mut buffer = [0u8; 16];
-    let bytes = &mut buffer[..image.format.texel_bytes()];
-    to_memory(color, image.format, bytes);
-    let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), 1, bytes)?;
-    Ok(())
-}
-
-/// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
+/// Executes a media block operands. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
 /// 1; and in dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are
 /// packed, each padded to a power of two of at least four bytes. The message is that of one lane: masks and predicate
 /// have no effect.
 ///
 /// Bytes outside the image read 0 and are not written; each row with one is counted.
-pub fn media(
+fn media(
     media: &MediaBlock,
-    message: &Message,
+    operands: &Operands,
     thread: &mut Thread,
-    uop: &Uop,
+    lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
     let fault = |kind| (kind, None);
-    let image = image(message, thread, media.index, environment)?;
-    message.check_lengths(thread, 1, 0)?;
-    let header = |dword| thread.u32(message.payload(thread, 0, dword));
+    let image = image(operands, thread, media.index, environment)?;
+    operands.check_lengths(thread, 1, 0)?;
+    let header = |dword| thread.u32(operands.payload(thread, 0, dword));
     let (x, y) = (i64::from(header(0).cast_signed()), i64::from(header(1).cast_signed()));
     let (width, height) = ((header(2) & 63) + 1, (header(2) >> 16 & 63) + 1);
     let stride = width.next_power_of_two().max(4);
     let registers = (height * stride).div_ceil(REG as u32);
     let (stored, loaded) = if media.store { (registers, 0) } else { (0, registers) };
-    message.check_lengths(thread, 1 + stored, loaded)?;
+    operands.check_lengths(thread, 1 + stored, loaded)?;
     let row_bytes = i64::from(image.width) * image.format.texel_bytes() as i64;
     for row in 0..height {
         let line = y + i64::from(row);
@@ -170,12 +178,12 @@ pub fn media(
         let outside = columns.len() < width as usize;
         if media.store {
             for (byte, at) in buffer.iter_mut().zip(row * stride..).take(width as usize) {
-                *byte = thread.file[message.payload_byte(thread, 1, at)];
+                *byte = thread.file[operands.payload_byte(thread, 1, at)];
             }
             if !columns.is_empty() {
                 let _ = environment.memory.write(Surface::Flat, address, 1, &buffer[columns]).map_err(fault)?;
             }
-        } else if let Some(dst) = message.dst {
+        } else if let Some(dst) = operands.dst {
             if !columns.is_empty() {
                 let _ = environment.memory.read(Surface::Flat, address, 1, &mut buffer[columns]).map_err(fault)?;
             }
@@ -184,7 +192,7 @@ pub fn media(
             }
         }
         if outside {
-            environment.note(Access::Outside, uop, 0);
+            environment.note(Access::Outside, lanes.instruction, 0);
         }
     }
     Ok(())

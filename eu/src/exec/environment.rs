@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! What the messages of a thread reach: memory, and what the threads of a group share.
+
+use super::memory::{Access, Memory};
+
+/// Barriers and shared local memory of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Shared local memory.
+    pub slm: Vec<u8>,
+    /// Arrivals at the barrier since it was complete.
+    pub arrived: u32,
+    /// Times that the barrier was complete.
+    pub completed: u32,
+}
+
+/// What a thread's messages reach.
+pub struct Environment<'e> {
+    /// Memory of the dispatch.
+    pub memory: &'e dyn Memory,
+    /// State of the group.
+    pub group: &'e mut Group,
+    /// Accesses outside of a surface.
+    pub outside: u64,
+    /// Instruction and lane of the first of them.
+    pub first_outside: Option<(u32, u32)>,
+}
+
+impl Environment<'_> {
+    /// Counts an access outside of a surface.
+    pub(super) fn note(&mut self, access: Access, instruction: u32, lane: u32) {
+        if access == Access::Outside {
+            self.outside += 1;
+            self.first_outside.get_or_insert((instruction, lane));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Why a thread cannot go on.
+
+/// A fault of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Reason.
+    pub kind: FaultKind,
+    /// Index of the instruction in the code.
+    pub instruction: u32,
+    /// Lane, if it concerns one.
+    pub lane: Option<u32>,
+}
+
+/// Why an instruction cannot be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum FaultKind {
+    /// ISA-025.
+    #[error("the instruction is illegal")]
+    Illegal,
+    /// No instruction has these bytes.
+    #[error("the bytes are no instruction")]
+    Undecodable,
+    /// ISA-164, ISA-190.
+    #[error("the instruction is not supported")]
+    Unsupported,
+    /// A register that the thread does not have.
+    #[error("a register does not exist")]
+    Register,
+    /// The types of the operands do not occur together.
+    #[error("the types of the operands are not supported")]
+    Types,
+    /// A message that is not supported.
+    #[error("the message is not supported")]
+    Message,
+    /// The lengths in a descriptor do not fit the message.
+    #[error("the lengths in the descriptor do not fit the message")]
+    Length,
+    /// A branch to an address that is no instruction.
+    #[error("the target of a branch is no instruction")]
+    Target,
+    /// The thread runs past the last instruction.
+    #[error("the thread runs past the end of the code")]
+    End,
+    /// ISA-243.
+    #[error("a named barrier, or one with other producers than consumers, is not supported")]
+    Barrier,
+    /// An address outside all buffers.
+    #[error("the address is outside all buffers")]
+    Address,
+    /// An atomic operation at an address that is not aligned.
+    #[error("the address of an atomic operation is not aligned")]
+    Alignment,
+    /// A surface or sampler that does not exist.
+    #[error("the surface or sampler does not exist")]
+    Surface,
+}
