@@ -10,6 +10,8 @@
 pub mod exec;
 pub mod float;
 pub mod isa;
+#[cfg(feature = "launch")]
 pub mod launch;
 pub mod text;
+#[cfg(feature = "launch")]
 pub mod zebin;

@@ -96,10 +96,14 @@ const EU: Group = Group {
     published: &["arctic-eu"],
     features: &["arctic-eu/long-tests"],
     fuzz: Some("eu/fuzz/Cargo.toml"),
-    checks: &[Step {
-        line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-eu/long-tests --test fuzz",
-        minutes: 4,
-    }],
+    checks: &[
+        // The interpreter as a device model links it.
+        Step { line: "cargo check --release {packages} --no-default-features --quiet", minutes: 3 },
+        Step {
+            line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-eu/long-tests --test fuzz",
+            minutes: 4,
+        },
+    ],
     jobs: jobs::EU,
 };
 
@@ -246,6 +250,16 @@ mod tests {
             "signal-hook",
             "vfio-bindings",
         ] {
+            assert!(!linked.contains(foreign), "{foreign} in {linked:?}");
+        }
+    }
+
+    /// A device model links the interpreter of execution units without the launcher and the program.
+    #[test]
+    fn the_interpreter_without_features_has_no_dependencies_of_its_program() {
+        let linked = workspace::linked("arctic-eu");
+        assert!(linked.contains("thiserror"), "{linked:?}");
+        for foreign in ["clap", "indicatif", "serde_json", "vm-memory"] {
             assert!(!linked.contains(foreign), "{foreign} in {linked:?}");
         }
     }

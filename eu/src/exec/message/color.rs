@@ -98,7 +98,7 @@ fn nonlinear(value: u32) -> u32 {
     (value * 255.0).round_ties_even() as u32
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "launch"))]
 mod tests {
     use super::*;
     use crate::launch::parse_image_format;
