@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings};
 use arctic_eu::text::assemble;
@@ -121,13 +121,14 @@ impl Machine {
     /// Million instructions a second.
     fn measure(&mut self, way: Way) -> f64 {
         let mut environment =
-            Environment { memory: &self.space, group: &mut self.group, outside: 0, first_outside: None };
+            Environment { memory: &mut &self.space, group: &mut self.group, outside: 0, first_outside: None, cost: 0 };
         let budget = 20_000;
         let start = Instant::now();
         let before = cpu_time();
         let mut count = 0;
         while start.elapsed() < TIME {
-            let stop = exec::run(&self.code, &mut self.thread, &mut environment, budget, way, &mut ());
+            let stop =
+                exec::run(&self.code, &mut self.thread, &mut environment, Budget::instructions(budget), way, &mut ());
             assert_eq!(stop, Stop::Budget);
             count += budget;
         }

@@ -11,7 +11,7 @@ mod random;
 mod reference;
 
 use arctic_eu::exec::thread::{CR, FLAGS};
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text::disassemble;
 
@@ -49,7 +49,8 @@ fn start(random: &mut Random, size: u8) -> State {
 fn execute(program: &Generated, state: &State, host: Host, way: Way, budgets: &mut Random) -> Result<Thread, Stop> {
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
+    let mut environment =
+        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
     let mut thread = Thread::new(128, state.mask);
     for (index, dword) in state.grf.as_chunks::<4>().0.iter().enumerate() {
         thread.set_u32(index * 4, u32::from_le_bytes(*dword));
@@ -63,7 +64,7 @@ fn execute(program: &Generated, state: &State, host: Host, way: Way, budgets: &m
     // In slices, ISA-180.
     loop {
         let budget = 1 + budgets.below(200) as u64;
-        match exec::run(&code, &mut thread, &mut environment, budget, way, &mut ()) {
+        match exec::run(&code, &mut thread, &mut environment, Budget::instructions(budget), way, &mut ()) {
             Stop::End => return Ok(thread),
             Stop::Budget if thread.executed < 64 * LIMIT => {}
             stop => return Err(stop),

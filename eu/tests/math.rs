@@ -9,7 +9,7 @@ mod random;
 mod reference;
 
 use arctic_eu::exec::thread::CR;
-use arctic_eu::exec::{self, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text::assemble;
 
@@ -39,7 +39,8 @@ fn execute(text: &str, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Threa
 fn run(code: &Code, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
+    let mut environment =
+        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
     let mut thread = Thread::new(128, 0xffff);
     thread.set_u32(CR, cr0);
     thread.update_modes();
@@ -49,7 +50,7 @@ fn run(code: &Code, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, 
         }
     }
     let budget = code.instructions.len() as u64;
-    match exec::run(code, &mut thread, &mut environment, budget, way, &mut ()) {
+    match exec::run(code, &mut thread, &mut environment, Budget::instructions(budget), way, &mut ()) {
         Stop::Budget | Stop::End => Ok(thread),
         stop => Err(stop),
     }

@@ -7,7 +7,7 @@
 mod random;
 mod reference;
 
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::isa::table::by_name;
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type, encode_native};
 use arctic_eu::launch::memory::Space;
@@ -131,8 +131,9 @@ fn check(types: [Type; 3], seed: u64) {
         }
         let space = Space::new();
         let mut group = Group::default();
-        let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
-        let stop = exec::run(&code, &mut thread, &mut environment, 1, Way::Fast, &mut ());
+        let mut environment =
+            Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+        let stop = exec::run(&code, &mut thread, &mut environment, Budget::instructions(1), Way::Fast, &mut ());
         let text = text::format(&instruction, 0).unwrap();
         assert_eq!(stop, Stop::Budget, "{text}");
         for (index, &before) in grf.iter().enumerate() {

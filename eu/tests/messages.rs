@@ -4,7 +4,7 @@
 mod common;
 
 use arctic_eu::exec::memory::{Dimensions, Image};
-use arctic_eu::exec::{self, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::parse_image_format;
 use arctic_fidelity::proves;
@@ -47,6 +47,7 @@ impl Machine {
             dimensions: Dimensions::Two,
             array: false,
             format: parse_image_format("rgba8ui").unwrap(),
+            handle: 0,
         }));
         space.add_state(State::Buffer { start, size: BUFFER });
         space.add_state(State::Scratch { start: scratch, pitch: 1024 });
@@ -84,9 +85,10 @@ impl Machine {
     fn send(&mut self, text: &str) -> Stop {
         let code = Code::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
         let mut group = Group { slm: std::mem::take(&mut self.slm), ..Group::default() };
-        let mut environment = Environment { memory: &self.space, group: &mut group, outside: 0, first_outside: None };
+        let mut environment =
+            Environment { memory: &mut &self.space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
         self.thread.next = 0;
-        let stop = exec::run(&code, &mut self.thread, &mut environment, 10, Way::Fast, &mut ());
+        let stop = exec::run(&code, &mut self.thread, &mut environment, Budget::instructions(10), Way::Fast, &mut ());
         (self.outside, self.first_outside) = (environment.outside, environment.first_outside);
         self.slm = group.slm;
         stop

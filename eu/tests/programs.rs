@@ -9,7 +9,7 @@ mod random;
 
 use std::fmt::Write;
 
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use random::Random;
 
@@ -291,8 +291,9 @@ fn each_lane_has_the_result_of_the_lane_alone() {
                 }
                 let mut group = Group::default();
                 let mut environment =
-                    Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
-                let stop = exec::run(&code, &mut thread, &mut environment, 1_000_000, way, &mut ());
+                    Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+                let stop =
+                    exec::run(&code, &mut thread, &mut environment, Budget::instructions(1_000_000), way, &mut ());
                 assert_eq!(stop, Stop::End, "{text}");
                 executed += thread.executed;
                 for (lane, values) in start.iter().enumerate() {

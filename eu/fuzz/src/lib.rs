@@ -2,7 +2,7 @@
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
 use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
 use arctic_eu::text::{assemble, disassemble};
@@ -66,9 +66,10 @@ fn memory_fixture() -> (Space, [u64; 2]) {
         dimensions: Dimensions::Two,
         array: false,
         format: parse_image_format("rgba8unorm").expect("a known format"),
+        handle: 0,
     }));
     space.bindings = vec![(0, 0), (1, 2)];
-    space.samplers.push(Sampler { addressing: Addressing::Mirror, linear: true, normalized: true });
+    space.samplers.push(Sampler::uniform(Addressing::Mirror, true, true));
     space.sampler_table.push((0, 0));
     (space, [buffer, scratch])
 }
@@ -138,10 +139,12 @@ impl<'i> KernelInput<'i> {
             if stop != Stop::Budget {
                 break;
             }
-            let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
+            let mut environment =
+                Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
             let before = thread.executed;
             thread = thread.clone();
-            stop = exec::run(&self.code, &mut thread, &mut environment, *budget, self.way, &mut ());
+            stop =
+                exec::run(&self.code, &mut thread, &mut environment, Budget::instructions(*budget), self.way, &mut ());
             outside += environment.outside;
             first_outside = first_outside.or(environment.first_outside);
             assert!(thread.executed - before <= *budget, "more instructions than the budget");

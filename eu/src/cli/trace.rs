@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use std::collections::BTreeMap;
 
-use arctic_eu::exec::{self, Environment, Group, Observer, Stop, Thread};
+use arctic_eu::exec::{self, Budget, Environment, Group, Observer, Stop, Thread};
 use arctic_eu::launch::Launch;
 use arctic_eu::text;
 use serde_json::json;
@@ -117,8 +117,8 @@ fn trace(
         for y in 0..groups[1] {
             for x in 0..groups[0] {
                 let mut state = Group { slm: vec![0; launch.local_memory()], ..Group::default() };
-                let mut environment =
-                    Environment { memory: &launch.space, group: &mut state, outside: 0, first_outside: None };
+                let mut memory = &launch.space;
+                let mut environment = Environment::new(&mut memory, &mut state);
                 let mut left: Vec<u32> = (0..launch.threads_of([x, y, z])).collect();
                 for (index, thread) in (0..).zip(&mut threads) {
                     launch.start(thread, [x, y, z], index, index);
@@ -130,7 +130,8 @@ fn trace(
                         let thread = &mut threads[index as usize];
                         counter.armed = [x, y, z] == wanted && index == number;
                         let settings = launch.settings();
-                        match exec::run(&launch.code, thread, &mut environment, settings.limit, settings.way, counter) {
+                        let limit = Budget::instructions(settings.limit);
+                        match exec::run(&launch.code, thread, &mut environment, limit, settings.way, counter) {
                             Stop::End => {}
                             Stop::Break => return Ok(Some(thread.clone())),
                             Stop::Barrier => still.push(index),

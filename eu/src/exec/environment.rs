@@ -17,16 +17,23 @@ pub struct Group {
 /// What a thread's messages reach.
 pub struct Environment<'e> {
     /// Memory of the dispatch.
-    pub memory: &'e dyn Memory,
+    pub memory: &'e mut dyn Memory,
     /// State of the group.
     pub group: &'e mut Group,
     /// Accesses outside of a surface.
     pub outside: u64,
     /// Instruction and lane of the first of them.
     pub first_outside: Option<(u32, u32)>,
+    /// What messages have cost beyond one instruction each. See [`super::Budget`].
+    pub cost: u64,
 }
 
-impl Environment<'_> {
+impl<'e> Environment<'e> {
+    /// An environment in which nothing has happened.
+    pub fn new(memory: &'e mut dyn Memory, group: &'e mut Group) -> Environment<'e> {
+        Environment { memory, group, outside: 0, first_outside: None, cost: 0 }
+    }
+
     /// Counts an access outside of a surface.
     pub(super) fn note(&mut self, access: Access, instruction: u32, lane: u32) {
         if access == Access::Outside {

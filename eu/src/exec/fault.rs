@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Why a thread cannot go on.
 
+use super::surface::Surface;
+
 /// A fault of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -10,6 +12,48 @@ pub struct Fault {
     pub instruction: u32,
     /// Lane, if it concerns one.
     pub lane: Option<u32>,
+    /// The access that failed, if it was one.
+    pub access: Option<FaultAccess>,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AccessKind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Reads and writes.
+    Atomic,
+}
+
+/// An access that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultAccess {
+    /// What it does.
+    pub kind: AccessKind,
+    /// What the address is relative to; `None` for shared local memory.
+    pub surface: Option<Surface>,
+    /// Address in the message; of a texel or a row, the address in a linear image; 0 if the surface
+    /// itself is at fault.
+    pub address: u64,
+    /// Virtual address that has failed, if the memory has named it.
+    pub virtual_address: Option<u64>,
+}
+
+/// Why an access of a [`super::memory::Memory`] fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryFault {
+    /// Reason.
+    pub kind: FaultKind,
+    /// Virtual address that has failed.
+    pub address: Option<u64>,
+}
+
+impl From<FaultKind> for MemoryFault {
+    fn from(kind: FaultKind) -> MemoryFault {
+        MemoryFault { kind, address: None }
+    }
 }
 
 /// Why an instruction cannot be executed.

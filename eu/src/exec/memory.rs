@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface to memory, which the user of the interpreter implements, and the atomic operations.
 
-use super::fault::FaultKind;
+pub use super::fault::MemoryFault;
+pub use super::surface::Surface;
 use crate::float::{f16_to_f32, f32_to_f16};
-
-/// What the addresses of a message are relative to. EU-040.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Surface {
-    /// Virtual addresses.
-    Flat,
-    /// Offsets from the general state base.
-    Stateless,
-    /// Entry of the binding table.
-    Binding(u8),
-    /// Byte offset of a surface state from the bindless surface base.
-    Bindless(u32),
-    /// Byte offset of a surface state from the surface state base, and the hardware thread for a scratch surface. EU-041.
-    State(u32, u32),
-}
 
 /// Whether an access was inside its surface. ISA-221: of elements that are wholly or partly outside, loads give 0 and stores
 /// are dropped.
@@ -51,6 +37,29 @@ pub struct Image {
     pub array: bool,
     /// Format of a texel.
     pub format: ImageFormat,
+    /// For the implementor of [`Memory`], which makes the image and gets it back with each access: tiling and
+    /// compression, for instance. The interpreter does not look at it.
+    pub handle: u64,
+}
+
+impl Image {
+    /// Virtual address of a texel of a linear image. Addresses wrap.
+    pub fn texel(&self, [x, y, z]: [u32; 3]) -> u64 {
+        let offset = |at: u32, distance: u64| u64::from(at).wrapping_mul(distance);
+        let row = self.base.wrapping_add(offset(z, self.slice)).wrapping_add(offset(y, self.pitch));
+        row.wrapping_add(offset(x, self.format.texel_bytes() as u64))
+    }
+
+    /// Bytes of a row of media block messages, for which the width of a surface counts dwords, whatever its format.
+    /// EU-045.
+    pub fn media_row_bytes(&self) -> u64 {
+        u64::from(self.width) * 4
+    }
+
+    /// Virtual address of a byte of a row of a linear image. Addresses wrap.
+    pub fn media_byte(&self, x: u32, y: u32) -> u64 {
+        self.base.wrapping_add(u64::from(y).wrapping_mul(self.pitch)).wrapping_add(x.into())
+    }
 }
 
 /// Number of coordinates.
@@ -208,19 +217,53 @@ pub enum Addressing {
     Mirror,
     /// The nearest texel.
     Clamp,
-    /// A border of 0.
+    /// The border.
     Border,
+    /// Mirrored once, then the nearest texel.
+    MirrorOnce,
+    /// The nearest place on the edge of the image, at which a weighted mean has half of the border.
+    HalfBorder,
+}
+
+/// How texels are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Weighted mean of the nearest texels, not the nearest one.
+    pub linear: bool,
+    /// The coordinate of each axis is rounded to the fraction's eight bits; truncated otherwise. EU-080: address rounding.
+    pub rounding: [bool; 3],
 }
 
 /// A sampler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampler {
-    /// Addressing of all coordinates.
-    pub addressing: Addressing,
-    /// Weighted mean of the nearest texels.
-    pub linear: bool,
+    /// Addressing of each axis.
+    pub addressing: [Addressing; 3],
+    /// Filter at levels of detail up to 0.
+    pub magnify: Filter,
+    /// Filter at levels of detail above 0.
+    pub minify: Filter,
     /// Coordinates are 0 to 1.
     pub normalized: bool,
+    /// Least and greatest level of detail, in units of 1/256.
+    pub level: [u16; 2],
+    /// Color of the border: floats, or integers of an integer format. Of formats without a component it is 0, the last 1.
+    pub border: [u32; 4],
+}
+
+impl Sampler {
+    /// A sampler of OpenCL: one addressing for all axes, one filter, and a border of 0.
+    pub fn uniform(addressing: Addressing, linear: bool, normalized: bool) -> Sampler {
+        let filter = Filter { linear, rounding: [linear; 3] };
+        Sampler {
+            addressing: [addressing; 3],
+            magnify: filter,
+            minify: filter,
+            normalized,
+            level: [0, 14 << 8],
+            border: [0; 4],
+        }
+    }
 }
 
 /// An atomic operation on integers or floats. ISA-211, ISA-218.
@@ -351,41 +394,86 @@ pub fn elements(bytes: usize, element: usize) -> usize {
     bytes & !element.wrapping_sub(1)
 }
 
-/// Memory of a dispatch, shared by all threads.
-pub trait Memory: Sync {
+/// Memory of a dispatch, as a thread reaches it. An implementor that host threads share is implemented for a reference.
+///
+/// An access that fails ends the thread in a fault, which names the access; the implementor gives the reason and, if it
+/// knows it, the virtual address.
+pub trait Memory {
     /// Reads elements of `element` bytes, a power of two. Elements that are not wholly inside the surface are 0.
     ///
     /// # Errors
     /// If the surface does not exist, or the address is in no memory.
-    fn read(&self, surface: Surface, address: u64, element: usize, bytes: &mut [u8]) -> Result<Access, FaultKind>;
+    fn read(&mut self, surface: Surface, address: u64, element: usize, bytes: &mut [u8])
+    -> Result<Access, MemoryFault>;
 
     /// Writes elements of `element` bytes, a power of two. Elements that are not wholly inside the surface are dropped.
     ///
     /// # Errors
     /// If the surface does not exist, or the address is in no memory.
-    fn write(&self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, FaultKind>;
+    fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault>;
 
-    /// Applies an operation to an aligned element of 4 or 8 bytes, atomically with respect to all other accesses. Returns the
-    /// element before, or `None` outside the surface.
+    /// Applies an operation to an aligned element of 2, 4 or 8 bytes, atomically with respect to all other accesses. Returns
+    /// the element before, or `None` outside the surface.
+    ///
+    /// # Errors
+    /// If the surface does not exist, or the address is in no memory.
     fn atomic(
-        &self,
+        &mut self,
         surface: Surface,
         address: u64,
         size: u32,
         operation: Atomic,
         operands: [u64; 2],
-    ) -> Result<Option<u64>, FaultKind>;
+    ) -> Result<Option<u64>, MemoryFault>;
 
     /// Description of an image.
-    fn image(&self, surface: Surface) -> Result<Image, FaultKind>;
-
-    /// Virtual address of a texel that is inside the image. Addresses wrap.
-    fn texel(&self, image: &Image, x: u32, y: u32, z: u32) -> u64 {
-        let offset = |at: u32, distance: u64| u64::from(at).wrapping_mul(distance);
-        let row = image.base.wrapping_add(offset(z, image.slice)).wrapping_add(offset(y, image.pitch));
-        row.wrapping_add(offset(x, image.format.texel_bytes() as u64))
-    }
+    ///
+    /// # Errors
+    /// If the surface does not exist, or is no image.
+    fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault>;
 
     /// Description of a sampler: by a bindless pointer in dword 3 of a header, or by number.
-    fn sampler(&self, pointer: Option<u32>, index: u8) -> Result<Sampler, FaultKind>;
+    ///
+    /// # Errors
+    /// If the sampler does not exist.
+    fn sampler(&mut self, pointer: Option<u32>, index: u8) -> Result<Sampler, MemoryFault>;
+
+    /// Reads the bytes of a texel that is inside the image. By default the image is linear.
+    ///
+    /// # Errors
+    /// If the texel is in no memory.
+    fn read_texel(&mut self, image: &Image, at: [u32; 3], bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        self.read(Surface::Flat, image.texel(at), 1, bytes).map(|_| ())
+    }
+
+    /// Writes the bytes of a texel that is inside the image. By default the image is linear.
+    ///
+    /// # Errors
+    /// If the texel is in no memory.
+    fn write_texel(&mut self, image: &Image, at: [u32; 3], bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.write(Surface::Flat, image.texel(at), 1, bytes).map(|_| ())
+    }
+
+    /// Reads bytes of a row of an image for a media block message, from byte `x` of row `y` on; all are inside the image
+    /// ([`Image::media_row_bytes`]). By default the image is linear.
+    ///
+    /// # Errors
+    /// If a byte is in no memory.
+    fn read_row(&mut self, image: &Image, x: u32, y: u32, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        self.read(Surface::Flat, image.media_byte(x, y), 1, bytes).map(|_| ())
+    }
+
+    /// Writes bytes of a row of an image, as [`Memory::read_row`] reads them.
+    ///
+    /// # Errors
+    /// If a byte is in no memory.
+    fn write_row(&mut self, image: &Image, x: u32, y: u32, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.write(Surface::Flat, image.media_byte(x, y), 1, bytes).map(|_| ())
+    }
+
+    /// What the accesses since the last call have cost beyond what a message costs in any case ([`super::Budget`]), in
+    /// instructions. It is asked for after each message. By default nothing.
+    fn take_cost(&mut self) -> u64 {
+        0
+    }
 }

@@ -17,13 +17,14 @@ mod lanes;
 pub mod memory;
 mod message;
 mod operand;
+mod surface;
 #[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
 pub mod thread;
 mod translate;
 mod uop;
 
 pub use environment::{Environment, Group};
-pub use fault::{Fault, FaultKind};
+pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
 pub use thread::Thread;
@@ -48,6 +49,34 @@ pub enum Stop {
     Fault(Fault),
 }
 
+/// How far a thread is executed: at most so many instructions, and until they have cost so much. A thread that has cost its
+/// budget stops before the next instruction, so the last one can cost more.
+///
+/// The cost is counted in instructions: 1 for one that is no message; [`MESSAGE_COST`] and the number of lanes for a message,
+/// and what its accesses have cost in addition ([`memory::Memory::take_cost`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Instructions.
+    pub instructions: u64,
+    /// Cost.
+    pub cost: u64,
+}
+
+/// Cost of a message without its lanes and accesses.
+pub const MESSAGE_COST: u64 = 4;
+
+impl Budget {
+    /// At most so many instructions, whatever they cost.
+    pub fn instructions(instructions: u64) -> Budget {
+        Budget { instructions, cost: u64::MAX }
+    }
+
+    /// So much cost.
+    pub fn cost(cost: u64) -> Budget {
+        Budget { instructions: u64::MAX, cost }
+    }
+}
+
 /// Observer of executed instructions. The default does nothing and costs nothing.
 pub trait Observer {
     /// Called before each instruction. Returns true to stop before it.
@@ -70,19 +99,22 @@ pub enum Way {
     General,
 }
 
-/// Executes at most `budget` instructions of a thread.
+/// Executes a thread until it stops or has used up the budget.
 pub fn run<O: Observer>(
     code: &Code,
     thread: &mut Thread,
     environment: &mut Environment<'_>,
-    budget: u64,
+    budget: Budget,
     way: Way,
     observer: &mut O,
 ) -> Stop {
-    let end = thread.executed.saturating_add(budget);
+    let most = thread.executed.saturating_add(budget.instructions);
+    // The number of executed instructions at which the cost is used up, if no message follows.
+    let mut paid = thread.executed.saturating_add(budget.cost);
+    let mut end = most.min(paid);
     loop {
         let Some(uop) = code.uops.get(thread.next as usize) else {
-            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None });
+            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
         };
         if let Kind::Rejoin = uop.kind {
             thread.rejoin(thread.next);
@@ -119,11 +151,21 @@ pub fn run<O: Observer>(
             }
             Kind::Control(control) => control::execute(*control, thread, uop, code),
             Kind::Send(message) => {
-                if let Err((kind, lane)) = message.execute(thread, uop.lanes(thread), environment) {
-                    return Stop::Fault(Fault { kind, instruction: uop.instruction, lane });
+                let result = message.execute(thread, uop.lanes(thread), environment);
+                let cost = MESSAGE_COST - 1 + u64::from(uop.size);
+                let cost = cost.saturating_add(environment.memory.take_cost());
+                environment.cost = environment.cost.saturating_add(cost);
+                if let Err(fault) = result {
+                    let access = fault.access.map(|access| *access);
+                    let (kind, lane) = (fault.kind, fault.lane);
+                    return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
                 }
                 if message.eot {
                     return Stop::End;
+                }
+                if budget.cost != u64::MAX {
+                    paid = paid.saturating_sub(cost);
+                    end = most.min(paid);
                 }
                 thread.next += 1;
             }
@@ -148,7 +190,7 @@ pub fn run<O: Observer>(
             Kind::Nop => thread.next += 1,
             Kind::Rejoin => {}
             Kind::Fault(kind) => {
-                return Stop::Fault(Fault { kind: *kind, instruction: uop.instruction, lane: None });
+                return Stop::Fault(Fault { kind: *kind, instruction: uop.instruction, lane: None, access: None });
             }
         }
     }

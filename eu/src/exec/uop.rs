@@ -157,7 +157,13 @@ impl Uop {
 
     /// The lanes of a message.
     pub fn lanes(&self, thread: &Thread) -> Lanes {
-        Lanes { size: self.size, no_mask: self.no_mask, enabled: self.enabled(thread), instruction: self.instruction }
+        Lanes {
+            size: self.size,
+            channel: self.channel,
+            no_mask: self.no_mask,
+            enabled: self.enabled(thread),
+            instruction: self.instruction,
+        }
     }
 
     /// Writes the flag's bits of the enabled lanes.

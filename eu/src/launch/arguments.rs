@@ -80,17 +80,17 @@ impl Argument {
 
 /// `clamp_edge,linear,normalized` and the like.
 fn sampler(text: &str) -> Result<Sampler, String> {
-    let mut sampler = Sampler { addressing: Addressing::Clamp, linear: false, normalized: false };
+    let (mut addressing, mut linear, mut normalized) = (Addressing::Clamp, false, false);
     for word in text.split(',') {
         match word {
-            "clamp_edge" | "none" => sampler.addressing = Addressing::Clamp,
-            "clamp" => sampler.addressing = Addressing::Border,
-            "repeat" => sampler.addressing = Addressing::Wrap,
-            "mirror" => sampler.addressing = Addressing::Mirror,
-            "nearest" => sampler.linear = false,
-            "linear" => sampler.linear = true,
-            "normalized" => sampler.normalized = true,
-            "pixels" => sampler.normalized = false,
+            "clamp_edge" | "none" => addressing = Addressing::Clamp,
+            "clamp" => addressing = Addressing::Border,
+            "repeat" => addressing = Addressing::Wrap,
+            "mirror" => addressing = Addressing::Mirror,
+            "nearest" => linear = false,
+            "linear" => linear = true,
+            "normalized" => normalized = true,
+            "pixels" => normalized = false,
             _ => {
                 return Err(format!(
                     "{word} is no part of a sampler: use clamp_edge, clamp, repeat, mirror, nearest, linear, normalized, pixels"
@@ -98,7 +98,7 @@ fn sampler(text: &str) -> Result<Sampler, String> {
             }
         }
     }
-    Ok(sampler)
+    Ok(Sampler::uniform(addressing, linear, normalized))
 }
 
 /// Reads the name of an image format: channels, bits and kind, as in `rgba8unorm`, `r32f`, `bgra8unorm`, `rg16i`. The orders

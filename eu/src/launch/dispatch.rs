@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Launch;
-use crate::exec::{self, Environment, Fault, Group, Stop, Thread};
+use crate::exec::{self, Budget, Environment, Fault, Group, Stop, Thread};
 
 /// Instructions of a thread until the next thread of its group has its turn: one may wait for what another stores.
 const SLICE: u64 = 10_000;
@@ -144,7 +144,8 @@ impl Launch {
     /// Runs a group to its end. Returns how it failed.
     fn group(&self, threads: &mut [Thread], state: &mut Group, group: [u32; 3], shared: &Shared) -> Option<Outcome> {
         let mut ended = vec![false; threads.len()];
-        let mut environment = Environment { memory: &self.space, group: state, outside: 0, first_outside: None };
+        let mut memory = &self.space;
+        let mut environment = Environment::new(&mut memory, state);
         loop {
             let mut progress = false;
             for (number, thread) in threads.iter_mut().enumerate() {
@@ -154,7 +155,7 @@ impl Launch {
                 let before = thread.executed;
                 let place = |instruction, lane| Location { group, thread: number as u32, instruction, lane };
                 let at = |thread: &Thread| self.code.uops.get(thread.next as usize).map_or(0, |uop| uop.instruction);
-                let slice = SLICE.min(self.settings.limit.saturating_sub(thread.executed));
+                let slice = Budget::instructions(SLICE.min(self.settings.limit.saturating_sub(thread.executed)));
                 let outcome = match exec::run(&self.code, thread, &mut environment, slice, self.settings.way, &mut ()) {
                     Stop::End => {
                         ended[number] = true;
@@ -166,7 +167,7 @@ impl Launch {
                     }
                     Stop::Budget if shared.stop.load(Ordering::Relaxed) => return None,
                     Stop::Budget => None,
-                    Stop::Fault(Fault { kind, instruction, lane }) => {
+                    Stop::Fault(Fault { kind, instruction, lane, .. }) => {
                         Some(Outcome::Fault(kind, place(instruction, lane)))
                     }
                 };

@@ -21,8 +21,12 @@ pub fn create(
     let address = space.allocate(name, total)?;
     space.poke(address, &bytes[..bytes.len().min(total)]);
     let (dimensions, array) = shape(kind, size);
-    let [width, height, depth] = size;
-    let image = Image { base: address, width, height, depth, pitch, slice, dimensions, array, format };
+    let [mut width, height, depth] = size;
+    // As Intel's runtime makes the surfaces of images that only media block messages reach.
+    if kind.starts_with("image_2d_media") {
+        width = u32::try_from(pitch / 4).unwrap_or(u32::MAX);
+    }
+    let image = Image { base: address, width, height, depth, pitch, slice, dimensions, array, format, handle: 0 };
     let offset = space.add_state(State::Image(image));
     Ok((offset, address, total))
 }
@@ -83,14 +87,11 @@ pub fn add_sampler(space: &mut Space, sampler: Sampler) -> u32 {
 
 /// The sampler that a kernel declares.
 pub fn inline_sampler(from: &zebin::Sampler) -> Sampler {
-    Sampler {
-        addressing: match from.addressing.as_str() {
-            "repeat" => Addressing::Wrap,
-            "mirror" => Addressing::Mirror,
-            "clamp_border" => Addressing::Border,
-            _ => Addressing::Clamp,
-        },
-        linear: from.filter == "linear",
-        normalized: from.normalized,
-    }
+    let addressing = match from.addressing.as_str() {
+        "repeat" => Addressing::Wrap,
+        "mirror" => Addressing::Mirror,
+        "clamp_border" => Addressing::Border,
+        _ => Addressing::Clamp,
+    };
+    Sampler::uniform(addressing, from.filter == "linear", from.normalized)
 }

@@ -7,7 +7,7 @@ use vm_memory::{Bytes, MmapRegion, VolatileMemory};
 
 use super::LaunchError;
 use crate::exec::FaultKind;
-use crate::exec::memory::{Access, Atomic, Image, Memory, Sampler, Surface, elements};
+use crate::exec::memory::{Access, Atomic, Image, Memory, MemoryFault, Sampler, Surface, elements};
 
 /// Distance between buffers, so that an address a little outside of one is in none.
 const GAP: u64 = 1 << 16;
@@ -99,13 +99,15 @@ impl Space {
 
     /// Writes to a buffer; what is outside is dropped.
     pub fn poke(&self, address: u64, bytes: &[u8]) {
-        let _ = self.write(Surface::Flat, address, 1, bytes);
+        let mut memory = self;
+        let _ = memory.write(Surface::Flat, address, 1, bytes);
     }
 
     /// Bytes of a buffer.
     pub fn peek(&self, address: u64, size: usize) -> Vec<u8> {
         let mut bytes = vec![0; size];
-        let _ = self.read(Surface::Flat, address, 1, &mut bytes);
+        let mut memory = self;
+        let _ = memory.read(Surface::Flat, address, 1, &mut bytes);
         bytes
     }
 
@@ -171,42 +173,55 @@ impl Space {
 /// Bits of a virtual address. EU-006.
 const ADDRESS: u64 = (1 << 48) - 1;
 
-impl Memory for Space {
-    fn read(&self, surface: Surface, address: u64, element: usize, bytes: &mut [u8]) -> Result<Access, FaultKind> {
+/// The fault of an address that is in no buffer.
+#[cold]
+fn no_buffer(address: u64) -> MemoryFault {
+    MemoryFault { kind: FaultKind::Address, address: Some(address & ADDRESS) }
+}
+
+/// Host threads share the memory: each has a reference to it.
+impl Memory for &Space {
+    fn read(
+        &mut self,
+        surface: Surface,
+        address: u64,
+        element: usize,
+        bytes: &mut [u8],
+    ) -> Result<Access, MemoryFault> {
         let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
         let length = inside.unwrap_or(bytes.len());
         let (within, rest) = bytes.split_at_mut(length);
         rest.fill(0);
         if !within.is_empty() {
-            let (buffer, offset) = self.find(address, length).ok_or(FaultKind::Address)?;
+            let (buffer, offset) = self.find(address, length).ok_or_else(|| no_buffer(address))?;
             buffer.region.read_slice_at(offset, within)?;
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
 
-    fn write(&self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, FaultKind> {
+    fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault> {
         let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
         let (within, rest) = bytes.split_at(inside.unwrap_or(bytes.len()));
         if !within.is_empty() {
-            let (buffer, offset) = self.find(address, within.len()).ok_or(FaultKind::Address)?;
+            let (buffer, offset) = self.find(address, within.len()).ok_or_else(|| no_buffer(address))?;
             buffer.region.write_slice_at(offset, within)?;
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
 
     fn atomic(
-        &self,
+        &mut self,
         surface: Surface,
         address: u64,
         size: u32,
         operation: Atomic,
         operands: [u64; 2],
-    ) -> Result<Option<u64>, FaultKind> {
+    ) -> Result<Option<u64>, MemoryFault> {
         let (address, inside) = self.resolve(surface, address, size as usize, size as usize)?;
         if inside.is_some_and(|inside| inside < size as usize) {
             return Ok(None);
         }
-        let (buffer, offset) = self.find(address, size as usize).ok_or(FaultKind::Address)?;
+        let (buffer, offset) = self.find(address, size as usize).ok_or_else(|| no_buffer(address))?;
         let slice = buffer.region.as_volatile_slice();
         if size == 8 {
             let word = slice.get_atomic_ref::<AtomicU64>(offset).map_err(|_| FaultKind::Alignment)?;
@@ -226,19 +241,19 @@ impl Memory for Space {
         Ok(Some(u64::from(old.unwrap_or_else(|old| old) >> shift & mask)))
     }
 
-    fn image(&self, surface: Surface) -> Result<Image, FaultKind> {
+    fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault> {
         match self.state(surface)? {
             State::Image(image) => Ok(*image),
-            _ => Err(FaultKind::Surface),
+            _ => Err(FaultKind::Surface.into()),
         }
     }
 
-    fn sampler(&self, pointer: Option<u32>, index: u8) -> Result<Sampler, FaultKind> {
+    fn sampler(&mut self, pointer: Option<u32>, index: u8) -> Result<Sampler, MemoryFault> {
         let number = match pointer {
             Some(pointer) => Some((pointer / SAMPLER_BYTES) as usize + usize::from(index)),
             None => self.sampler_table.iter().find(|(number, _)| *number == index).map(|(_, sampler)| *sampler),
         };
-        number.and_then(|number| self.samplers.get(number)).copied().ok_or(FaultKind::Surface)
+        number.and_then(|number| self.samplers.get(number)).copied().ok_or(FaultKind::Surface.into())
     }
 }
 

@@ -352,11 +352,11 @@ impl Writer<'_> {
                 let index = resource.sampler.unwrap_or(0) / super::memory::SAMPLER_BYTES;
                 let Some(sampler) = space.samplers.get(index as usize) else { return Ok(number(0)) };
                 number(if part.kind == "sampler_address" {
-                    match sampler.addressing {
-                        Addressing::Border => 1,
+                    match sampler.addressing[0] {
+                        Addressing::Border | Addressing::HalfBorder => 1,
                         Addressing::Clamp => 2,
                         Addressing::Wrap => 3,
-                        Addressing::Mirror => 4,
+                        Addressing::Mirror | Addressing::MirrorOnce => 4,
                     }
                 } else {
                     u64::from(sampler.normalized) * 8

@@ -13,7 +13,7 @@ pub mod values;
 use std::fmt;
 
 use arctic_eu::exec::thread::{A0, ACC, CR, FLAGS};
-use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::isa::{Instruction, Source, encode_native};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text;
@@ -141,9 +141,10 @@ pub fn compare(instruction: &Instruction, before: &State) -> Result<(), String> 
 fn execute(code: &Code, before: &State, way: Way) -> Result<State, Stop> {
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
+    let mut environment =
+        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
     let mut thread = thread(before);
-    let stop = exec::run(code, &mut thread, &mut environment, 1, way, &mut ());
+    let stop = exec::run(code, &mut thread, &mut environment, Budget::instructions(1), way, &mut ());
     if stop == Stop::Budget { Ok(state(&thread, before.mask, before.grf.len())) } else { Err(stop) }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses of messages to surfaces and to shared local memory.
 
-use super::operands::Operands;
+use super::operands::{MessageFault, Operands};
 use crate::exec::environment::Environment;
-use crate::exec::fault::FaultKind;
+use crate::exec::fault::AccessKind;
 use crate::exec::memory::{Access, Atomic, Surface, elements};
 use crate::exec::thread::{REG, Thread};
 
@@ -18,10 +18,11 @@ pub fn read(
     element: u32,
     bytes: &mut [u8],
     environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
+) -> Result<Access, MessageFault> {
     let element = element as usize;
     if !slm {
-        return environment.memory.read(surface, address, element, bytes);
+        let result = environment.memory.read(surface, address, element, bytes);
+        return result.map_err(|fault| MessageFault::of_access(fault, AccessKind::Read, surface, address));
     }
     let at = (address & SLM_MASK) as usize;
     let memory = environment.group.slm.get(at..).unwrap_or_default();
@@ -39,10 +40,11 @@ pub fn write(
     element: u32,
     bytes: &[u8],
     environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
+) -> Result<Access, MessageFault> {
     let element = element as usize;
     if !slm {
-        return environment.memory.write(surface, address, element, bytes);
+        let result = environment.memory.write(surface, address, element, bytes);
+        return result.map_err(|fault| MessageFault::of_access(fault, AccessKind::Write, surface, address));
     }
     let at = (address & SLM_MASK) as usize;
     let memory = environment.group.slm.get_mut(at..).unwrap_or_default();
@@ -60,9 +62,10 @@ pub fn atomic(
     operation: Atomic,
     operands: [u64; 2],
     environment: &mut Environment<'_>,
-) -> Result<Option<u64>, FaultKind> {
+) -> Result<Option<u64>, MessageFault> {
     if !slm {
-        return environment.memory.atomic(surface, address, size, operation, operands);
+        let result = environment.memory.atomic(surface, address, size, operation, operands);
+        return result.map_err(|fault| MessageFault::of_access(fault, AccessKind::Atomic, surface, address));
     }
     let at = (address & SLM_MASK) as usize;
     let Some(bytes) = environment.group.slm.get_mut(at..at + size as usize) else { return Ok(None) };

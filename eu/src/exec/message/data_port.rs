@@ -213,14 +213,13 @@ fn block(
     let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
     let mut buffer = [0u8; 512];
     let bytes = &mut buffer[..block.length as usize];
-    let fault = |kind| (kind, None);
     let access = if block.store {
         for (index, byte) in (block.start..).zip(bytes.iter_mut()) {
             *byte = thread.file[operands.payload_byte(thread, 1, index)];
         }
-        access::write(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?
+        access::write(slm, surface, offset, DWORD, bytes, environment)?
     } else if let Some(dst) = operands.dst {
-        let access = access::read(slm, surface, offset, DWORD, bytes, environment).map_err(fault)?;
+        let access = access::read(slm, surface, offset, DWORD, bytes, environment)?;
         for (index, byte) in (block.start..).zip(bytes.iter()) {
             thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
         }
@@ -245,13 +244,12 @@ fn scratch(
     operands.check_lengths(thread, 1 + stored, loaded)?;
     let state = (thread.u32(((operands.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
     let surface = Surface::State(state, number(thread));
-    let fault = |kind| (kind, None);
     let dwords = scratch.count * 8;
     let written = |dword: u32| lanes.no_mask || lanes.enabled >> (dword % u32::from(lanes.size.max(1))) & 1 != 0;
     if !scratch.store {
         let mut buffer = [0u8; 8 * REG];
         let bytes = &mut buffer[..dwords as usize * 4];
-        let access = environment.memory.read(surface, scratch.offset.into(), DWORD as usize, bytes).map_err(fault)?;
+        let access = access::read(false, surface, scratch.offset.into(), DWORD, bytes, environment)?;
         environment.note(access, lanes.instruction, 0);
         let Some(dst) = operands.dst else { return Ok(()) };
         for (index, dword) in (0..).zip(bytes.as_chunks::<4>().0).filter(|(index, _)| written(*index)) {
@@ -262,10 +260,8 @@ fn scratch(
     for index in (0..dwords).filter(|index| written(*index)) {
         let at = operands.payload(thread, 1, index);
         let bytes = thread.u32(at).to_le_bytes();
-        let access = environment
-            .memory
-            .write(surface, (scratch.offset + index * 4).into(), DWORD as usize, &bytes)
-            .map_err(fault)?;
+        let at = (scratch.offset + index * 4).into();
+        let access = access::write(false, surface, at, DWORD, &bytes, environment)?;
         environment.note(access, lanes.instruction, index);
     }
     Ok(())
@@ -299,7 +295,7 @@ fn scattered(
             let mut buffer = [0u8; 8];
             let bytes = &mut buffer[..scattered.memory_size as usize];
             let inside = slot * (scattered.lanes * scattered.register_size) + lane * scattered.register_size;
-            let fault = |kind| (kind, Some(lane));
+            let fault = |fault: MessageFault| fault.in_lane(lane);
             let access = if scattered.store {
                 let at = operands.payload(thread, first + address_registers, inside / 4);
                 for (index, byte) in bytes.iter_mut().enumerate() {

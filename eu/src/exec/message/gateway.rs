@@ -45,7 +45,7 @@ fn signal(operands: &Operands, thread: &Thread, environment: &mut Environment<'_
     let dword = thread.u32((operands.src0 as usize + 8) & thread.grf_mask as usize);
     let (number, kind, producers, expected) = (dword & 0xff, dword >> 14 & 3, dword >> 16 & 0xff, dword >> 24);
     if number != 0 || kind != 0 || producers != expected {
-        return Err((FaultKind::Barrier, None));
+        return Err(FaultKind::Barrier.into());
     }
     let group = &mut *environment.group;
     group.arrived = group.arrived.wrapping_add(1);

@@ -4,7 +4,7 @@
 use super::access::{self, read, write};
 use super::operands::{Given, Lanes, MessageFault, Operands, number};
 use crate::exec::environment::Environment;
-use crate::exec::fault::FaultKind;
+use crate::exec::fault::{AccessKind, FaultAccess, FaultKind};
 use crate::exec::memory::{Access, Atomic, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::isa::descriptor::{LENGTH, RESPONSE};
@@ -169,7 +169,7 @@ struct Job<'j> {
     lanes: Lanes,
 }
 
-/// Executes a operands.
+/// Executes a message.
 pub fn execute(
     operation: &Operation,
     operands: &Operands,
@@ -205,7 +205,7 @@ pub fn execute(
         } else {
             vector(&job, thread, lane, address, environment)
         };
-        let access = outside.map_err(|kind| (kind, Some(lane)))?;
+        let access = outside.map_err(|fault| fault.in_lane(lane))?;
         environment.note(access, lanes.instruction, lane);
     }
     Ok(())
@@ -259,7 +259,7 @@ fn vector(
     lane: u32,
     address: u64,
     environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
+) -> Result<Access, MessageFault> {
     let Job { lsc, surface, operands, lanes } = *job;
     let mut buffer = [0u8; MOST];
     let size = lsc.memory_size as usize;
@@ -287,7 +287,7 @@ fn quad(
     lane: u32,
     address: u64,
     environment: &mut Environment<'_>,
-) -> Result<Access, FaultKind> {
+) -> Result<Access, MessageFault> {
     let Job { lsc, surface, operands, lanes } = *job;
     let mut all = Access::Inside;
     let mut buffer = [0u8; 8];
@@ -320,7 +320,7 @@ fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) 
     let address = lsc.address(operands, thread, 0);
     let mut buffer = [0u8; MOST];
     let bytes = &mut buffer[..(lsc.vector * lsc.memory_size) as usize];
-    let fault = |kind| (kind, Some(0));
+    let fault = |fault: MessageFault| fault.in_lane(0);
     let access = if lsc.action == Action::Load {
         let access = read(lsc.slm, surface, address, lsc.memory_size, bytes, environment).map_err(fault)?;
         if let Some(dst) = operands.dst {
@@ -350,7 +350,7 @@ fn atomic(
 ) -> Result<(), MessageFault> {
     let Job { lsc, surface, operands, lanes } = *job;
     for lane in (0..u32::from(lanes.size)).filter(|lane| lanes.enabled >> lane & 1 != 0) {
-        let fault = |kind| (kind, Some(lane));
+        let fault = |fault: MessageFault| fault.in_lane(lane);
         let address = lsc.address(operands, thread, lane);
         let mut values = [0; 2];
         if let Some(src) = operands.src1 {
@@ -364,7 +364,14 @@ fn atomic(
             }
         }
         if !address.is_multiple_of(u64::from(lsc.memory_size)) {
-            return Err(fault(FaultKind::Alignment));
+            let access = FaultAccess {
+                kind: AccessKind::Atomic,
+                surface: (!lsc.slm).then_some(surface),
+                address,
+                virtual_address: None,
+            };
+            let unaligned = MessageFault { access: Some(Box::new(access)), ..FaultKind::Alignment.into() };
+            return Err(fault(unaligned));
         }
         let old = access::atomic(lsc.slm, surface, address, lsc.memory_size, operation, values, environment)
             .map_err(fault)?;

@@ -79,7 +79,7 @@ impl Message {
             None => decode(self.sfid, thread.u32(A0), lanes.size, self.operands.given()),
         };
         let operands = &self.operands;
-        match operation.map_err(|kind| (kind, None))? {
+        match operation? {
             Operation::Lsc(operation) => lsc::execute(&operation, operands, thread, lanes, environment),
             Operation::DataPort(operation) => data_port::execute(&operation, operands, thread, lanes, environment),
             Operation::Typed(operation) => typed::execute(&operation, operands, thread, lanes, environment),

@@ -1,20 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What all messages have: descriptors, the registers of payload and response, and the lanes that they are for.
 
-use crate::exec::fault::FaultKind;
+use crate::exec::fault::{AccessKind, FaultAccess, FaultKind, MemoryFault};
 use crate::exec::memory::Surface;
 use crate::exec::thread::{A0, REG, SR, Thread};
 use crate::isa::descriptor::{LENGTH, RESPONSE};
 use crate::isa::{Descriptor, Instruction, Place, Source};
 
-/// A fault of a message, and the lane if it concerns one.
-pub type MessageFault = (FaultKind, Option<u32>);
+/// A fault of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageFault {
+    /// Reason.
+    pub kind: FaultKind,
+    /// Lane, if it concerns one.
+    pub lane: Option<u32>,
+    /// The access that failed. Boxed, because each access returns a place for it.
+    pub access: Option<Box<FaultAccess>>,
+}
+
+impl From<FaultKind> for MessageFault {
+    fn from(kind: FaultKind) -> MessageFault {
+        MessageFault { kind, lane: None, access: None }
+    }
+}
+
+impl MessageFault {
+    /// The fault of an access.
+    #[cold]
+    pub fn of_access(fault: MemoryFault, kind: AccessKind, surface: Surface, address: u64) -> MessageFault {
+        let access = FaultAccess { kind, surface: Some(surface), address, virtual_address: fault.address };
+        MessageFault { kind: fault.kind, lane: None, access: Some(Box::new(access)) }
+    }
+
+    /// The fault in this lane.
+    #[cold]
+    pub fn in_lane(self, lane: u32) -> MessageFault {
+        MessageFault { lane: Some(lane), ..self }
+    }
+}
 
 /// The lanes of a message.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes {
     /// Number of lanes of the instruction.
     pub size: u8,
+    /// First channel.
+    pub channel: u8,
     /// Lanes are enabled regardless of the execution mask.
     pub no_mask: bool,
     /// Lanes that are enabled.
@@ -127,7 +158,7 @@ impl Operands {
     pub fn check_lengths(&self, thread: &Thread, payload: u32, response: u32) -> Result<(), MessageFault> {
         let (available, _) = self.lengths(thread);
         let short = self.payload_length(thread) < payload || self.dst.is_some() && available < response;
-        if short { Err((FaultKind::Length, None)) } else { Ok(()) }
+        if short { Err(FaultKind::Length.into()) } else { Ok(()) }
     }
 
     /// Byte offset in the file of dword `index` of the payload from its register `register` on.

@@ -5,8 +5,10 @@
 use super::operands::{Lanes, MessageFault, Operands};
 use super::texel::read_texel;
 use crate::exec::environment::Environment;
-use crate::exec::fault::FaultKind;
-use crate::exec::memory::{Addressing, ChannelKind, Dimensions, Image, Memory, Sampler, Surface};
+use crate::exec::fault::{AccessKind, FaultKind};
+use crate::exec::memory::{
+    Addressing, ChannelKind, ChannelOrder, Dimensions, Image, Memory, MemoryFault, Sampler, Surface,
+};
 use crate::exec::thread::{REG, Thread};
 use crate::float::{f16_to_f32, f32_to_f16};
 use crate::isa::descriptor::{
@@ -17,6 +19,7 @@ use crate::isa::descriptor::{
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     kind: Kind,
+    level: Level,
     index: u8,
     sampler: u8,
     lanes: u32,
@@ -39,6 +42,14 @@ enum Kind {
     Samples,
 }
 
+/// Where the level of detail of a sample comes from. Images have one level: it only chooses the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Zero,
+    /// The first parameter: the level, or what is added to it.
+    Parameter,
+}
+
 /// Decodes a descriptor. ISA-251.
 pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
     let kind = match SAMPLER_KIND.get32(desc) {
@@ -58,8 +69,10 @@ pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
         2 => 16,
         _ => return Err(FaultKind::Message),
     };
+    let level = if matches!(kind, Kind::Sample(1, _)) { Level::Parameter } else { Level::Zero };
     Ok(Sample {
         kind,
+        level,
         index: BINDING.get32(desc) as u8,
         sampler: SAMPLER.get32(desc) as u8,
         lanes,
@@ -69,7 +82,7 @@ pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
     })
 }
 
-/// Executes a operands.
+/// Executes a message.
 pub fn execute(
     sample: &Sample,
     operands: &Operands,
@@ -77,13 +90,13 @@ pub fn execute(
     lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let fault = |kind| (kind, None);
     let Some(dst) = operands.dst else { return Ok(()) };
     let surface = match sample.index {
         0xfc => Surface::Bindless(operands.state_offset(thread)),
         index => Surface::Binding(index),
     };
-    let memory = environment.memory;
+    let memory = &mut *environment.memory;
+    let fault = |fault: MemoryFault| MessageFault::of_access(fault, AccessKind::Read, surface, 0);
     let image = memory.image(surface).map_err(fault)?;
     operands.check_lengths(thread, u32::from(sample.header), 0)?;
     let header = |index| thread.u32(operands.payload(thread, 0, index));
@@ -91,7 +104,7 @@ pub fn execute(
         if sample.header { (header(2) >> 12 & 15, header(2) & 0xfff, header(3)) } else { (0, 0, 0) };
     // Distances that are added to the coordinates, which OpenCL does not have.
     if offsets != 0 {
-        return Err(fault(FaultKind::Message));
+        return Err(FaultKind::Message.into());
     }
     // EU-081: bit 0 of the pointer selects the bindless samplers; otherwise the sampler is that of the table.
     let pointer = (pointer & 1 != 0).then_some(pointer & !31);
@@ -115,22 +128,30 @@ pub fn execute(
                 (true, true) => half(thread, operands.payload(thread, register, lane / 2), lane, sample.kind),
             }
         };
+        let failed = |error| fault(error).in_lane(lane);
         let texel = match (sample.kind, &sampler) {
-            (Kind::Size, _) => Ok(size(&image)),
+            (Kind::Size, _) => size(&image),
             (Kind::Load(level), _) => {
                 let z = if level { 3 } else { 2 };
                 let at = [parameter(0), parameter(1), parameter(z)].map(u32::cast_signed);
                 // An image has one level.
-                if level && parameter(2) != 0 { Ok(border(&image)) } else { fetch(memory, &image, at, None) }
+                if level && parameter(2) != 0 {
+                    border(&image, [0; 4])
+                } else {
+                    fetch(memory, &image, at, None).map_err(failed)?
+                }
             }
-            (Kind::Samples, _) => Ok([1, 0, 0, 0]),
+            (Kind::Samples, _) => [1, 0, 0, 0],
             (Kind::Sample(skip, step), Some(sampler)) => {
                 let at = [0, 1, 2].map(|index| f32::from_bits(parameter(skip + index * step)));
-                filtered(memory, &image, sampler, at)
+                let level = match sample.level {
+                    Level::Zero => 0.0,
+                    Level::Parameter => f32::from_bits(parameter(0)),
+                };
+                filtered(memory, &image, sampler, level, at).map_err(failed)?
             }
-            (Kind::Sample(..), None) => Err(FaultKind::Surface),
+            (Kind::Sample(..), None) => return Err(FaultKind::Surface.into()),
         };
-        let texel = texel.map_err(|kind| (kind, Some(lane)))?;
         let mut slot = 0;
         for (channel, value) in texel.iter().enumerate() {
             // ISA-200: the response has as many channels as its length says.
@@ -170,27 +191,41 @@ fn size(image: &Image) -> [u32; 4] {
     [image.width, height, image.depth, 1]
 }
 
-/// A texel; outside the image what the addressing says, without one 0.
+/// A texel; outside the image what the sampler says, without one 0.
 fn fetch(
-    memory: &dyn Memory,
+    memory: &mut dyn Memory,
     image: &Image,
     at: [i32; 3],
-    addressing: Option<Addressing>,
-) -> Result<[u32; 4], FaultKind> {
+    sampler: Option<&Sampler>,
+) -> Result<[u32; 4], MemoryFault> {
     let limits = [image.width, image.height, image.depth];
     let used = image.dimensions.count() as usize;
     let mut position = [0; 3];
     for index in 0..used {
         let limit = limits[index].max(1);
-        let Some(inside) = wrap(at[index], limit, addressing) else { return Ok(border(image)) };
+        let Some(inside) = wrap(at[index], limit, sampler.map(|sampler| sampler.addressing[index])) else {
+            return Ok(border(image, sampler.map_or([0; 4], |sampler| sampler.border)));
+        };
         position[index] = inside;
     }
     read_texel(memory, image, position)
 }
 
-/// What is outside of an image: 0, and 1 for the last component of formats without it, as OpenCL has it.
-fn border(image: &Image) -> [u32; 4] {
-    [0, 0, 0, if image.format.has_alpha() { 0 } else { image.format.one() }]
+/// What is outside of an image: the color of the border in the components that the format has, 0 in the others, and 1 for the
+/// last component of formats without it, as OpenCL has it.
+fn border(image: &Image, color: [u32; 4]) -> [u32; 4] {
+    let [red, green, blue, alpha] = color;
+    let one = image.format.one();
+    match image.format.order {
+        ChannelOrder::R | ChannelOrder::Depth => [red, 0, 0, one],
+        ChannelOrder::Rg => [red, green, 0, one],
+        ChannelOrder::Rgba | ChannelOrder::Bgra | ChannelOrder::Srgba | ChannelOrder::Sbgra => {
+            [red, green, blue, alpha]
+        }
+        ChannelOrder::A => [0, 0, 0, alpha],
+        ChannelOrder::Intensity => [red; 4],
+        ChannelOrder::Luminance => [red, red, red, one],
+    }
 }
 
 /// A coordinate inside `0..limit`, or `None` on the border.
@@ -198,20 +233,27 @@ fn wrap(at: i32, limit: u32, addressing: Option<Addressing>) -> Option<u32> {
     let size = i64::from(limit);
     let at = i64::from(at);
     let inside = match addressing {
-        None | Some(Addressing::Border) => at,
+        None | Some(Addressing::Border | Addressing::HalfBorder) => at,
         Some(Addressing::Clamp) => at.clamp(0, size - 1),
         Some(Addressing::Wrap) => at.rem_euclid(size),
         Some(Addressing::Mirror) => {
             let folded = at.rem_euclid(2 * size);
             if folded < size { folded } else { 2 * size - 1 - folded }
         }
+        Some(Addressing::MirrorOnce) => (if at < 0 { -1 - at } else { at }).min(size - 1),
     };
     u32::try_from(inside).ok().filter(|inside| *inside < limit)
 }
 
 /// Samples at floating-point coordinates. EU-080, EU-083.
 #[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
-fn filtered(memory: &dyn Memory, image: &Image, sampler: &Sampler, at: [f32; 3]) -> Result<[u32; 4], FaultKind> {
+fn filtered(
+    memory: &mut dyn Memory,
+    image: &Image,
+    sampler: &Sampler,
+    level: f32,
+    at: [f32; 3],
+) -> Result<[u32; 4], MemoryFault> {
     let limits = [image.width, image.height, image.depth];
     let mut used = image.dimensions.count() as usize;
     let mut base = [0; 3];
@@ -223,21 +265,34 @@ fn filtered(memory: &dyn Memory, image: &Image, sampler: &Sampler, at: [f32; 3])
     }
     let mut scaled = [0.0; 3];
     for index in 0..used {
-        scaled[index] = if sampler.normalized { at[index] * limits[index] as f32 } else { at[index] };
-    }
-    let addressing = Some(sampler.addressing);
-    if !sampler.linear {
-        for index in 0..used {
-            base[index] = scaled[index].floor() as i32;
+        let limit = limits[index] as f32;
+        scaled[index] = if sampler.normalized { at[index] * limit } else { at[index] };
+        if sampler.addressing[index] == Addressing::HalfBorder {
+            scaled[index] = scaled[index].clamp(0.0, limit);
         }
-        return fetch(memory, image, base, addressing);
+    }
+    // A level that is no number is the least one.
+    let [least, greatest] = sampler.level.map(|level| f32::from(level) / 256.0);
+    let filter = if level.max(least).min(greatest) > 0.0 { &sampler.minify } else { &sampler.magnify };
+    if !filter.linear {
+        for index in 0..used {
+            let scaled = scaled[index];
+            let at = if filter.rounding[index] { (scaled * 256.0).round() / 256.0 } else { scaled };
+            base[index] = at.floor() as i32;
+            // The edge itself is that of the last texel.
+            if sampler.addressing[index] == Addressing::HalfBorder {
+                base[index] = base[index].min(limits[index].saturating_sub(1).min(i32::MAX as u32).cast_signed());
+            }
+        }
+        return fetch(memory, image, base, Some(sampler));
     }
     let mut weight = [0.0; 3];
     for index in 0..used {
         let shifted = scaled[index] - 0.5;
         base[index] = shifted.floor() as i32;
         // Weights have eight bits in hardware.
-        weight[index] = ((shifted - shifted.floor()) * 256.0).round() / 256.0;
+        let fraction = (shifted - shifted.floor()) * 256.0;
+        weight[index] = if filter.rounding[index] { fraction.round() } else { fraction.floor() } / 256.0;
     }
     let mut sum = [0.0f32; 4];
     for corner in 0..1u32 << used {
@@ -251,7 +306,7 @@ fn filtered(memory: &dyn Memory, image: &Image, sampler: &Sampler, at: [f32; 3])
         if share == 0.0 {
             continue;
         }
-        let texel = fetch(memory, image, position, addressing)?;
+        let texel = fetch(memory, image, position, Some(sampler))?;
         for (sum, channel) in sum.iter_mut().zip(texel) {
             *sum += share * f32::from_bits(channel);
         }

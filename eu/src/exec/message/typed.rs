@@ -4,12 +4,12 @@
 use super::operands::{Lanes, MessageFault, Operands};
 use super::texel::{read_texel, write_texel};
 use crate::exec::environment::Environment;
-use crate::exec::fault::FaultKind;
+use crate::exec::fault::{AccessKind, FaultKind, MemoryFault};
 use crate::exec::memory::{Access, Image, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::isa::descriptor::{BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_GROUP, dc1};
 
-/// Lanes of a typed operands.
+/// Lanes of a typed message.
 const LANES: u32 = 8;
 /// Largest number of coordinates of a typed message: u, v, r and the level, which is ignored, as images have one.
 const COORDINATES: u32 = 4;
@@ -67,15 +67,18 @@ pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     }
 }
 
-/// The image of a operands. Shared local memory has none.
+/// The surface of a message and its image. Shared local memory has none.
 fn image(
     operands: &Operands,
     thread: &Thread,
     index: u8,
-    environment: &Environment<'_>,
-) -> Result<Image, MessageFault> {
-    let surface = operands.surface(thread, index).ok_or(FaultKind::Surface);
-    surface.and_then(|surface| environment.memory.image(surface)).map_err(|kind| (kind, None))
+    kind: AccessKind,
+    environment: &mut Environment<'_>,
+) -> Result<(Surface, Image), MessageFault> {
+    let surface = operands.surface(thread, index).ok_or(FaultKind::Surface)?;
+    let image = environment.memory.image(surface);
+    let image = image.map_err(|fault| MessageFault::of_access(fault, kind, surface, 0))?;
+    Ok((surface, image))
 }
 
 /// Executes a message.
@@ -102,7 +105,8 @@ fn typed(
     lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let image = image(operands, thread, typed.index, environment)?;
+    let kind = if typed.store { AccessKind::Write } else { AccessKind::Read };
+    let (surface, image) = image(operands, thread, typed.index, kind, environment)?;
     let first = u32::from(typed.header);
     let data = typed.components.count_ones();
     let (stored, loaded) = if typed.store { (data, 0) } else { (0, data) };
@@ -110,15 +114,17 @@ fn typed(
     operands.check_lengths(thread, first + used + stored, loaded)?;
     let coordinates = operands.payload_length(thread) - first - stored;
     if coordinates > COORDINATES {
-        return Err((FaultKind::Length, None));
+        return Err(FaultKind::Length.into());
     }
     let components = (0..4).filter(|component| typed.components >> component & 1 != 0);
     for lane in (0..LANES).filter(|lane| lanes.enabled >> (typed.first + lane) & 1 != 0) {
-        let fault = |kind| (kind, Some(typed.first + lane));
         let coordinate = |index| {
             if index < used { thread.u32(operands.payload(thread, first + index, lane)) } else { 0 }
         };
         let at @ [x, y, z] = [0, 1, 2].map(coordinate);
+        let fault = |fault: MemoryFault| {
+            MessageFault::of_access(fault, kind, surface, image.texel(at)).in_lane(typed.first + lane)
+        };
         let inside = x < image.width && y < image.height && z < image.depth;
         if typed.store {
             let mut texel = [0; 4];
@@ -142,9 +148,9 @@ fn typed(
     Ok(())
 }
 
-/// Executes a media block operands. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
+/// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
 /// 1; and in dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are
-/// packed, each padded to a power of two of at least four bytes. The message is that of one lane: masks and predicate
+/// packed, each padded to a power of two of at least four bytes. The width of the image counts dwords. The message is that of one lane: masks and predicate
 /// have no effect.
 ///
 /// Bytes outside the image read 0 and are not written; each row with one is counted.
@@ -155,8 +161,8 @@ fn media(
     lanes: Lanes,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let fault = |kind| (kind, None);
-    let image = image(operands, thread, media.index, environment)?;
+    let kind = if media.store { AccessKind::Write } else { AccessKind::Read };
+    let (surface, image) = image(operands, thread, media.index, kind, environment)?;
     operands.check_lengths(thread, 1, 0)?;
     let header = |dword| thread.u32(operands.payload(thread, 0, dword));
     let (x, y) = (i64::from(header(0).cast_signed()), i64::from(header(1).cast_signed()));
@@ -165,15 +171,16 @@ fn media(
     let registers = (height * stride).div_ceil(REG as u32);
     let (stored, loaded) = if media.store { (registers, 0) } else { (0, registers) };
     operands.check_lengths(thread, 1 + stored, loaded)?;
-    let row_bytes = i64::from(image.width) * image.format.texel_bytes() as i64;
+    let row_bytes = image.media_row_bytes().cast_signed();
     for row in 0..height {
         let line = y + i64::from(row);
         // Columns of the block that are inside the image.
         let column = |at: i64| at.clamp(0, i64::from(width)) as usize;
         let columns =
             if (0..i64::from(image.height)).contains(&line) { column(-x)..column(row_bytes - x) } else { 0..0 };
-        let address = image.base.wrapping_add(line.cast_unsigned().wrapping_mul(image.pitch));
-        let address = address.wrapping_add((x + columns.start as i64).cast_unsigned());
+        // Where columns are inside, the first is at a place inside the image.
+        let (first, line) = ((x + columns.start as i64) as u32, line as u32);
+        let fault = |fault| MessageFault::of_access(fault, kind, surface, image.media_byte(first, line));
         let mut buffer = [0; 64];
         let outside = columns.len() < width as usize;
         if media.store {
@@ -181,11 +188,11 @@ fn media(
                 *byte = thread.file[operands.payload_byte(thread, 1, at)];
             }
             if !columns.is_empty() {
-                let _ = environment.memory.write(Surface::Flat, address, 1, &buffer[columns]).map_err(fault)?;
+                environment.memory.write_row(&image, first, line, &buffer[columns]).map_err(fault)?;
             }
         } else if let Some(dst) = operands.dst {
             if !columns.is_empty() {
-                let _ = environment.memory.read(Surface::Flat, address, 1, &mut buffer[columns]).map_err(fault)?;
+                environment.memory.read_row(&image, first, line, &mut buffer[columns]).map_err(fault)?;
             }
             for (byte, at) in buffer.iter().zip(dst + row * stride..).take(width as usize) {
                 thread.file[(at & thread.grf_mask) as usize] = *byte;
