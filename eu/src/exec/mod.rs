@@ -17,6 +17,7 @@ mod lanes;
 pub mod memory;
 mod message;
 mod operand;
+pub mod payload;
 mod surface;
 #[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
 pub mod thread;

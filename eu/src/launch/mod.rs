@@ -137,8 +137,6 @@ pub struct Launch {
     regions: [Option<Region>; 8],
     /// Bytes of shared local memory of a group.
     slm: usize,
-    /// Value of r0.5 bits 31:10.
-    scratch: u32,
 }
 
 impl Launch {
@@ -182,29 +180,9 @@ impl Launch {
     /// State of a thread of a group at its start. EU-030, EU-031, EU-032. Nothing for a group that the launch does not have.
     pub fn start(&self, thread: &mut Thread, group: [u32; 3], number: u32, hardware: u32) {
         let Some(region) = self.region(group) else { return };
-        let simd = self.kernel.simd;
-        let rest = region::items(region.local).saturating_sub(u64::from(number) * u64::from(simd));
-        let lanes = if rest >= 32 { 32 } else { rest as u32 }.min(simd);
-        let mask = if lanes == 32 { !0 } else { (1 << lanes) - 1 };
-        thread.reset(mask);
+        region.payload.write(thread, group, number, hardware);
         thread.base = self.code.base;
         thread.next = region.entry;
-        thread.set_grf(0, 0, region.indirect as u32 & !63);
-        thread.set_grf(0, 1, group[0]);
-        thread.set_grf(0, 2, number & 0xff | threads(region.local, simd) << 24);
-        thread.set_grf(0, 5, self.scratch << 10 | hardware & 0x3ff);
-        thread.set_grf(0, 6, group[1]);
-        thread.set_grf(0, 7, group[2]);
-        // ISA-085, EU-032: the inverse of `thread_number`.
-        thread.set_u32(crate::exec::thread::SR, hardware & 7 | (hardware & 0x18) << 1 | (hardware & 0xfe0) << 2);
-        let mut register = 1;
-        if region.ids_in_registers {
-            register += region::write_ids(thread, &self.kernel, region.local, number);
-        }
-        for (index, dword) in region.inline.as_chunks::<4>().0.iter().enumerate() {
-            thread.set_grf(register, index, u32::from_le_bytes(*dword));
-        }
-        thread.update_modes();
     }
 
     /// The dispatch's settings.

@@ -83,6 +83,7 @@ pub fn prepare(
         per_thread,
         settings: &settings,
         printf,
+        scratch,
     };
     let mut regions = [const { None }; 8];
     for ((region, local), indirect) in regions.iter_mut().zip(sizes).zip(addresses) {
@@ -90,19 +91,7 @@ pub fn prepare(
             *region = Some(contents.place(local, indirect, &code, &mut space)?);
         }
     }
-    Ok(Launch {
-        name: kernel.name.clone(),
-        code,
-        space,
-        buffers,
-        printf,
-        kernel,
-        range,
-        settings,
-        regions,
-        slm,
-        scratch,
-    })
+    Ok(Launch { name: kernel.name.clone(), code, space, buffers, printf, kernel, range, settings, regions, slm })
 }
 
 /// Stores a value at its place in the payload, as many bytes as the place has.

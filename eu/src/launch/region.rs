@@ -6,19 +6,16 @@
 use super::memory::Space;
 use super::payload::{store, triple};
 use super::{LaunchError, LocalIds, Range, Settings, implicit, threads};
-use crate::exec::{Code, Thread};
+use crate::exec::Code;
+use crate::exec::payload::{self, Dispatch, Header, LocalIds as IdRegisters, Payload};
 use crate::zebin::Kernel;
 
 /// What the groups of one size have in common.
 pub struct Region {
     /// Work items of a group.
     pub local: [u32; 3],
-    /// First registers behind r0 that are the same for all threads: inline data.
-    pub inline: [u8; 32],
-    /// Address of cross-thread and per-thread data.
-    pub indirect: u64,
-    /// Local ids come in registers.
-    pub ids_in_registers: bool,
+    /// What its threads start with.
+    pub payload: Payload,
     /// First uop.
     pub entry: u32,
 }
@@ -77,6 +74,8 @@ pub struct Contents<'c> {
     /// Bytes of per-thread data.
     pub per_thread: usize,
     pub printf: Option<u64>,
+    /// Surface state of the scratch memory, divided by 64.
+    pub scratch: u32,
 }
 
 impl Contents<'_> {
@@ -89,7 +88,9 @@ impl Contents<'_> {
         code: &Code,
         space: &mut Space,
     ) -> Result<Region, LaunchError> {
-        let Contents { kernel, range, settings, inline: inline_bytes, before, rest, per_thread, printf, .. } = *self;
+        let Contents {
+            kernel, range, settings, inline: inline_bytes, before, rest, per_thread, printf, scratch, ..
+        } = *self;
         for part in kernel.payload.iter().filter(|part| part.kind == "local_size") {
             store(&mut self.payload, part, &triple(local));
         }
@@ -107,19 +108,40 @@ impl Contents<'_> {
         let threads = threads(local, kernel.simd);
         for thread in 0..threads {
             let at = cross_thread + (rest + thread as usize * per_thread) as u64;
-            space.poke(at, &ids(kernel, local, thread)[..per_thread]);
+            space.poke(at, &ids(kernel, local, thread, per_thread));
         }
         if before > 0 {
-            let row = (kernel.simd as usize * 2).next_multiple_of(32);
-            let local_ids: Vec<u8> =
-                (0..threads).flat_map(|thread| ids(kernel, local, thread)[..row * 3].to_vec()).collect();
+            let row = payload::id_bytes(kernel.simd);
+            let local_ids: Vec<u8> = (0..threads).flat_map(|thread| ids(kernel, local, thread, row * 3)).collect();
             let dimensions = implicit::dimensions(range, settings.dimensions);
             let structure = implicit::structure(kernel, range, local, dimensions, printf, &local_ids, space)?;
             space.poke(indirect, &structure);
         }
         let entry = code.entry(i64::from(if ids_in_registers { kernel.skip_per_thread } else { 0 }));
-        Ok(Region { local, inline, indirect, ids_in_registers, entry })
+        let ids = ids_in_registers.then(|| IdRegisters {
+            local,
+            order: kernel.walk_order,
+            emitted: [true; 3],
+            registers: kernel.per_thread.div_ceil(32).min(Payload::MOST_ID_REGISTERS),
+        });
+        let payload = Payload::new(Dispatch {
+            simd: kernel.simd,
+            threads,
+            last_mask: payload::last_mask(items(local), kernel.simd),
+            header: Header { indirect: indirect as u32, scratch: scratch << 10, ..Header::default() },
+            ids,
+            inline: Some(inline),
+            cr0: [0; 2],
+        });
+        Ok(Region { local, payload, entry })
     }
+}
+
+/// Local ids of a thread, at least zeros up to this number of bytes, and no more of them.
+fn ids(kernel: &Kernel, local: [u32; 3], thread: u32, bytes: usize) -> Vec<u8> {
+    let mut ids = payload::local_ids(kernel.simd, local, kernel.walk_order, thread);
+    ids.resize(bytes, 0);
+    ids
 }
 
 /// EU-033: hardware makes ids if the sizes of the first two dimensions of the walk are powers of two.
@@ -127,38 +149,6 @@ fn hardware_ids(local: [u32; 3], order: [u32; 3]) -> bool {
     let size = |index: u32| local[index as usize % 3];
     let used = local.iter().filter(|size| **size > 1).count();
     size(order[0]).is_power_of_two() && (used < 2 || size(order[1]).is_power_of_two())
-}
-
-/// Local ids of a thread, X then Y then Z, as words, each dimension padded to whole registers. EU-031, ISA-262.
-fn ids(kernel: &Kernel, local: [u32; 3], thread: u32) -> Vec<u8> {
-    let simd = kernel.simd;
-    let row = (simd as usize * 2).next_multiple_of(32);
-    let mut bytes = vec![0; row * 3 + kernel.per_thread as usize];
-    let order = kernel.walk_order.map(|dimension| dimension as usize % 3);
-    for lane in 0..simd {
-        let mut linear = u64::from(thread * simd + lane);
-        let mut id = [0u64; 3];
-        for dimension in order {
-            let size = u64::from(local[dimension].max(1));
-            id[dimension] = linear % size;
-            linear /= size;
-        }
-        for (dimension, id) in id.iter().enumerate() {
-            let at = dimension * row + lane as usize * 2;
-            bytes[at..at + 2].copy_from_slice(&(*id as u16).to_le_bytes());
-        }
-    }
-    bytes
-}
-
-/// Writes local ids behind r0 and returns the number of registers.
-pub fn write_ids(thread: &mut Thread, kernel: &Kernel, local: [u32; 3], number: u32) -> usize {
-    let bytes = ids(kernel, local, number);
-    let registers = (kernel.per_thread as usize).div_ceil(32).min(6);
-    for (index, dword) in bytes[..registers * 32].as_chunks::<4>().0.iter().enumerate() {
-        thread.set_grf(1 + index / 8, index % 8, u32::from_le_bytes(*dword));
-    }
-    registers
 }
 
 #[cfg(test)]
