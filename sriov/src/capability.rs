@@ -8,8 +8,8 @@ use crate::header::CAPABILITIES_POINTER;
 use crate::number::{high, low};
 use crate::register::Register;
 use crate::registers::{
-    DeviceCapabilities, DeviceCapabilities2, DeviceControl, DeviceControl2, DeviceStatus, LinkCapabilities,
-    LinkControl, LinkStatus, MsiControl, PmCapabilities, PmControl,
+    AfCapabilities, AfControl, DeviceCapabilities, DeviceCapabilities2, DeviceControl, DeviceControl2, DeviceStatus,
+    LinkCapabilities, LinkControl, LinkStatus, MsiControl, PmCapabilities, PmControl,
 };
 
 /// Power Management.
@@ -18,6 +18,8 @@ pub const ID_POWER_MANAGEMENT: u16 = 0x01;
 pub const ID_MSI: u16 = 0x05;
 /// PCI Express.
 pub const ID_EXPRESS: u16 = 0x10;
+/// Advanced Features of a conventional function.
+pub const ID_ADVANCED_FEATURES: u16 = 0x13;
 /// Device Serial Number (extended).
 pub const ID_SERIAL_NUMBER: u16 = 0x0003;
 /// Vendor-Specific (extended).
@@ -267,6 +269,24 @@ impl Capability {
                     .write_1_to_clear(cleared.value()),
             ],
         )
+    }
+
+    /// Power management of version 2 with D0 and D3hot, without PME, as on conventional functions. No_Soft_Reset is clear:
+    /// the transition from D3hot to D0 resets the function (PCI PM 1.2, 5.4.1).
+    pub fn power_management_2(at: u16) -> Self {
+        let capabilities = PmCapabilities::new().with_version(2).with_device_specific_initialization(true);
+        let writable = PmControl::new().with_power_state(0b11);
+        let control = Field::register(PmControl::new()).writable(writable.value());
+        Self::standard(ID_POWER_MANAGEMENT, at, [Field::register(capabilities), control])
+    }
+
+    /// Advanced Features: Function Level Reset of a conventional function. A reset completes before the write that initiates
+    /// it, so no transaction is ever pending.
+    pub fn advanced_features(at: u16) -> Self {
+        let capabilities =
+            AfCapabilities::new().with_length(6).with_transactions_pending(true).with_function_level_reset(true);
+        let body = [Field::register(capabilities), Field::register(AfControl::new())];
+        Self::standard(ID_ADVANCED_FEATURES, at, body)
     }
 
     /// Device Serial Number.

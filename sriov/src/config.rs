@@ -138,6 +138,20 @@ impl ConfigSpace {
         Ok(ConfigSpace(bytes.into_boxed_slice()))
     }
 
+    /// Replaces the bytes that `field` covers, also those of other fields, by the field's reset value and masks. Bytes
+    /// outside the space are dropped.
+    pub fn replace(&mut self, field: Field) {
+        let parts = [field.reset, field.writable, field.clear, field.sticky, field.live].map(u32::to_le_bytes);
+        let [resets, writable, clear, sticky, live] = parts;
+        let inside = self.0.get_mut(usize::from(field.at)..).unwrap_or_default();
+        let masks = resets.into_iter().zip(writable).zip(clear).zip(sticky).zip(live);
+        for (byte, ((((reset, writable), clear), sticky), live)) in
+            inside.iter_mut().zip(masks).take(field.bytes.into())
+        {
+            *byte = Byte { value: reset, reset, writable, clear, sticky, live };
+        }
+    }
+
     /// Reads `data.len()` bytes starting at `offset`. Bytes outside the space read 0.
     pub fn read(&self, offset: u64, data: &mut [u8]) {
         let inside = usize::try_from(offset).ok().and_then(|at| self.0.get(at..)).unwrap_or_default();

@@ -39,7 +39,8 @@ pub struct MsiMessage {
 /// Effect of a configuration write or a reset outside configuration space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A Function Level Reset was initiated. Configuration space is already reset; the caller must reset the device.
+    /// A Function Level Reset was initiated, or the function left D3hot with No_Soft_Reset clear. Configuration space is
+    /// already reset; the caller must reset the device.
     FunctionLevelReset,
     /// Bus mastering was enabled or disabled: whether the function may send memory requests.
     BusMaster(bool),

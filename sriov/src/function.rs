@@ -6,17 +6,20 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::bar::{Bar, BarError, BarKind, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
-use crate::capability::{Capability, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC};
+use crate::capability::{
+    Capability, ID_ADVANCED_FEATURES, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
+};
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
 use crate::event::{Event, Events, PowerState};
 use crate::header::{Command, Identity, Status};
 use crate::part::{self, PartId};
 use crate::register::Register;
-use crate::registers::{DeviceControl, DeviceStatus, PmControl};
+use crate::registers::{AfControl, DeviceControl, DeviceStatus, PmControl};
 use crate::reverted::RevertedWrites;
 use crate::sriov_capability::{Sriov, SriovError, SriovLayout, SriovState, VfBar};
 
 mod changes;
+mod intx;
 mod msi;
 
 /// Offset of the SR-IOV capability of the physical function, the same as on the real card.
@@ -91,6 +94,7 @@ pub struct PciFunction {
     pub(crate) config: ConfigSpace,
     bars: Vec<Bar>,
     express: Option<u16>,
+    advanced_features: Option<u16>,
     power_management: Option<u16>,
     msi: Option<u16>,
     pub(crate) sriov: Option<Sriov>,
@@ -141,6 +145,7 @@ impl PciFunction {
         Ok(PciFunction {
             config: ConfigSpace::new(fields)?,
             express: Capability::find_standard(capabilities, ID_EXPRESS),
+            advanced_features: Capability::find_standard(capabilities, ID_ADVANCED_FEATURES),
             power_management: Capability::find_standard(capabilities, ID_POWER_MANAGEMENT),
             msi: Capability::find_standard(capabilities, ID_MSI),
             bars,
@@ -151,6 +156,13 @@ impl PciFunction {
                 .filter_map(|id| Capability::find_extended(capabilities, *id))
                 .collect(),
         })
+    }
+
+    /// The same function with other header registers, for a function that implements them only in part: `fields` replace
+    /// the bytes that they cover.
+    pub fn with_header(mut self, fields: &[Field]) -> Self {
+        fields.iter().for_each(|field| self.config.replace(*field));
+        self
     }
 
     /// Reads configuration space, with any width and alignment. Bytes outside the 4096 bytes read 0.
@@ -192,10 +204,11 @@ impl PciFunction {
         self.config.write(offset, data);
         let mut events = Events::default();
         self.revert_unsupported_power_state(slept, &mut events.reverted);
+        let woken = slept == POWER_D3HOT && self.power_state() == PowerState::D0 && !self.keeps_state_in_d3hot();
         if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
             sriov.settle(&mut self.config, &latched, &mut events.reverted);
         }
-        if flr {
+        if flr || woken {
             self.reset_config(Reset::FunctionLevel);
             events.push(Event::FunctionLevelReset);
         }
@@ -335,6 +348,11 @@ impl PciFunction {
         self.power_management.map_or(0, |at| self.config.register::<PmControl>(at).power_state())
     }
 
+    /// Whether the registers keep their values when the function leaves D3hot.
+    fn keeps_state_in_d3hot(&self) -> bool {
+        self.power_management.is_none_or(|at| self.config.register::<PmControl>(at).no_soft_reset())
+    }
+
     /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
     fn revert_unsupported_power_state(&mut self, before: u8, reverted: &mut RevertedWrites) {
         if let Some(at) = self.power_management
@@ -355,12 +373,16 @@ impl PciFunction {
         }
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    /// Returns whether a write sets Initiate FLR of either capability that has it.
     fn starts_flr(&self, offset: u64, data: &[u8]) -> bool {
-        let Some(express) = self.express else { return false };
-        let high_byte = u64::from(express + DeviceControl::AT + 1);
-        let written = high_byte.checked_sub(offset).and_then(|n| data.get(usize::try_from(n).ok()?));
-        written.is_some_and(|byte| DeviceControl::from_bits(u16::from(*byte) << 8).initiate_flr())
+        let written = |capability: Option<u16>, at: u16| {
+            let at = u64::from(capability?.saturating_add(at)).checked_sub(offset)?;
+            data.get(usize::try_from(at).ok()?).copied()
+        };
+        let express = written(self.express, DeviceControl::AT.saturating_add(1));
+        express.is_some_and(|high| DeviceControl::from_bits(u16::from(high) << 8).initiate_flr())
+            || written(self.advanced_features, AfControl::AT)
+                .is_some_and(|low| AfControl::from_bits(low.into()).initiate_flr())
     }
 }
 

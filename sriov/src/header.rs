@@ -10,6 +10,10 @@ use crate::register::{Register, registers};
 pub const COMMAND: u16 = 0x04;
 /// Offset of the status register.
 pub const STATUS: u16 = 0x06;
+/// Offset of Cache Line Size.
+pub const CACHE_LINE_SIZE: u16 = 0x0c;
+/// Offset of Interrupt Pin.
+pub const INTERRUPT_PIN: u16 = 0x3d;
 /// Offset of the pointer to the first capability.
 pub const CAPABILITIES_POINTER: u16 = 0x34;
 
@@ -31,7 +35,7 @@ pub struct Command {
     /// SERR# Enable. The function may send error messages.
     pub serr: bool,
     __: bool,
-    /// Interrupt Disable: writable, but without effect in this model.
+    /// Interrupt Disable. The function does not assert its interrupt pin.
     pub interrupt_disable: bool,
     #[bits(5)]
     __: u8,
@@ -40,12 +44,16 @@ pub struct Command {
 /// The status register.
 #[bitfield(u16)]
 pub struct Status {
-    #[bits(4)]
-    __: u8,
-    /// Capabilities List: the function has capabilities.
-    pub capabilities: bool,
     #[bits(3)]
     __: u8,
+    /// Interrupt Status: the function requests an interrupt, whether Interrupt Disable is set or not.
+    pub interrupt: bool,
+    /// Capabilities List: the function has capabilities.
+    pub capabilities: bool,
+    #[bits(2)]
+    __: u8,
+    /// Fast Back-to-Back Transactions Capable, of conventional functions.
+    pub fast_back_to_back: bool,
     /// Master Data Parity Error.
     pub master_data_parity_error: bool,
     #[bits(2)]
@@ -90,8 +98,8 @@ pub struct Identity {
     pub subsystem: u16,
     /// Device serial number.
     pub serial: u64,
-    /// The interrupt pin that the header names; `None` for a function with MSI only. The pin is never asserted: the
-    /// functions of this crate send MSI.
+    /// The interrupt pin that the header names; `None` for a function with MSI only. See
+    /// [`asserts_pin`](crate::function::PciFunction::asserts_pin).
     pub pin: Option<Pin>,
 }
 
@@ -129,17 +137,20 @@ impl Identity {
     pub fn fields(&self, spaces: Command) -> [Field; 8] {
         let command =
             spaces.with_bus_master(true).with_parity_error_response(true).with_serr(true).with_interrupt_disable(true);
+        let interrupt = Status::new().with_interrupt(self.pin.is_some());
         [
             Field::dword(0x00, u32::from(self.device) << 16 | u32::from(self.vendor)),
             Field::register(Command::new()).writable(command.value()),
-            Field::register(Status::new().with_capabilities(true)).write_1_to_clear(Status::ERRORS.value()),
+            Field::register(Status::new().with_capabilities(true))
+                .write_1_to_clear(Status::ERRORS.value())
+                .live(interrupt.value()),
             Field::dword(0x08, self.class << 8 | u32::from(self.revision)),
             // Cache Line Size: writable, no effect in PCI Express.
-            Field::byte(0x0c, 0).writable(0xff),
+            Field::byte(CACHE_LINE_SIZE, 0).writable(0xff),
             Field::dword(0x2c, u32::from(self.subsystem) << 16 | u32::from(self.subsystem_vendor)),
             // Interrupt Line: scratch byte for system software.
             Field::byte(0x3c, 0).writable(0xff),
-            Field::byte(0x3d, self.pin.map_or(0, |pin| pin as u8)),
+            Field::byte(INTERRUPT_PIN, self.pin.map_or(0, |pin| pin as u8)),
         ]
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The registers of the PCI Express, MSI and power management capabilities (PCIe 7.5.2, 7.5.3, 7.7.1; PCI 3.0, 6.8.1).
+//! The registers of the PCI Express, MSI, power management and Advanced Features capabilities (PCIe 7.5.2, 7.5.3, 7.7.1;
+//! PCI 3.0, 6.8.1; PCI-SIG ECN "Advanced Capabilities for Conventional PCI").
 
 use bitfield_struct::bitfield;
 
@@ -191,7 +192,11 @@ pub struct PmCapabilities {
     /// Version.
     #[bits(3)]
     pub version: u8,
-    #[bits(8)]
+    #[bits(2)]
+    __: u8,
+    /// Device-Specific Initialization: after the generic D0 state the driver has to initialise the function.
+    pub device_specific_initialization: bool,
+    #[bits(5)]
     __: u8,
     /// PME can be asserted from D0.
     pub pme_d0: bool,
@@ -221,6 +226,32 @@ pub struct PmControl {
     pub pme_status: bool,
 }
 
+/// Length and AF Capabilities of Advanced Features.
+#[bitfield(u16)]
+pub struct AfCapabilities {
+    /// Length of the capability in bytes.
+    pub length: u8,
+    /// Transactions Pending of AF Status is implemented.
+    pub transactions_pending: bool,
+    /// Initiate FLR of AF Control is implemented.
+    pub function_level_reset: bool,
+    #[bits(6)]
+    __: u8,
+}
+
+/// AF Control.
+#[bitfield(u16)]
+pub struct AfControl {
+    /// Initiate FLR; reads 0.
+    pub initiate_flr: bool,
+    #[bits(7)]
+    __: u8,
+    /// Transactions Pending, in AF Status: requests of the function have not completed.
+    pub transactions_pending: bool,
+    #[bits(7)]
+    __: u8,
+}
+
 registers! {
     DeviceCapabilities: u32 at 0x04;
     DeviceControl: u16 at 0x08;
@@ -233,4 +264,6 @@ registers! {
     MsiControl: u16 at 0x02;
     PmCapabilities: u16 at 0x02;
     PmControl: u16 at 0x04;
+    AfCapabilities: u16 at 0x02;
+    AfControl: u16 at 0x04;
 }

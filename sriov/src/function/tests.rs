@@ -2,6 +2,8 @@
 //! Configuration accesses as made by drivers, firmware and VMMs, and random accesses.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod conventional;
+
 use arctic_fidelity::proves;
 use proptest::prelude::*;
 
