@@ -134,14 +134,15 @@ impl VirtualCard {
         let pf_bars = bars(&physical);
         let vf_bars = if vfs == 0 { Vec::new() } else { bars(&model.virtual_function()?) };
         let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
-        let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF))];
+        let line = if pf.has_pin() { machine.line(Function::PF) } else { None };
+        let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF), line)];
         for number in (1..=vfs).map(Function) {
             let config = match topology {
                 Topology::Native => Config::virtual_function(model.virtual_function_on_bus()?),
                 Topology::Together => Config::Shim(VfConfigShim::new(model.virtual_function()?)),
                 Topology::Split | Topology::Provisioned => Config::virtual_function(model.virtual_function()?),
             };
-            ports.push(BusPort::new(config, machine.msi(number)));
+            ports.push(BusPort::new(config, machine.msi(number), None));
         }
 
         let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });

@@ -21,10 +21,10 @@
 //! * [`Machine`] and [`MsiSink::route`] are called on the thread of the access, after the card has applied the change,
 //!   with the function's configuration lock held. They must not call [`PciDevice::write_config`], [`PciDevice::reset`]
 //!   or [`PciDevice::power_off`] (deadlock). Changes of one function are reported one at a time and in order.
-//!   [`MsiSink::trigger`] is called from any thread.
+//!   [`MsiSink::trigger`] and [`LineSink::set_level`] are called from any thread.
 //! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
-//! * The card calls into the VMM without engine or GuC locks held. The exceptions are [`MsiSink::trigger`] and the
-//!   address space in [`GuestRam`], which therefore must not block. The module documentation of [`sync`] lists all
+//! * The card calls into the VMM without engine or GuC locks held. The exceptions are [`MsiSink::trigger`],
+//!   [`LineSink::set_level`] and the address space in [`GuestRam`], which therefore must not block. The module documentation of [`sync`] lists all
 //!   locks in their order.
 //!
 //! # Lifetimes
@@ -51,7 +51,8 @@
 //! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.
 //!
 //! # Limits
-//! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
+//! No migration, no dirty tracking of guest memory and no MSI-X. Integrated GPUs have INTx ([`LineSink`]), Flex cards do
+//! not. The user-space doorbell pages are trapped.
 //!
 //! # Stability
 //! A VMM finds what it needs at the top of this crate; [`pci`] has the traits, [`card_file`] the cards. Enums and
@@ -85,7 +86,8 @@ pub use arctic_sriov;
 pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};
 pub use card_file::{CardFile, CardFileError};
 pub use pci::{
-    Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
+    Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, LineSink, Machine, MsiMessage, MsiSink,
+    PciDevice,
 };
 pub use ram::GuestRam;
 pub use report::TrappedCounts;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface between the card and a VMM, independent of the transport.
 //!
-//! A VMM calls the methods of [`PciDevice`]. It implements [`MsiSink`] for each function, and [`Machine`] to be
-//! notified of BAR moves, VF changes and other events. The card accesses guest memory through a [`Dma`], usually a
-//! [`crate::GuestRam`].
+//! A VMM calls the methods of [`PciDevice`]. It implements [`MsiSink`] for each function, [`LineSink`] for integrated GPUs,
+//! and [`Machine`] to be notified of BAR moves, VF changes and other events. The card accesses guest memory through a
+//! [`Dma`], usually a [`crate::GuestRam`].
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::sync::Arc;
@@ -147,7 +147,8 @@ pub trait PciDevice: Send + Sync {
     }
 }
 
-/// Delivers the interrupts of one function, which has one MSI vector. The card has neither INTx nor MSI-X.
+/// Delivers the interrupts of one function, which has one MSI vector. No card has MSI-X; the interrupt pin of an integrated
+/// GPU has a [`LineSink`].
 pub trait MsiSink: Send + Sync {
     /// MSI was enabled with this message, its message was changed, or MSI was disabled (`None`). Called on the thread
     /// that wrote configuration space or reset the function, before the write or reset returns. For KVM: sets the route
@@ -166,6 +167,15 @@ pub trait MsiSink: Send + Sync {
     fn settle(&self) {}
 }
 
+/// Drives the interrupt line of one function whose configuration space names a pin.
+pub trait LineSink: Send + Sync {
+    /// The function asserts its pin, or no longer asserts it: a level, which stays until the next call. At first it is not
+    /// asserted. Called from any thread, in the order of the changes and only for changes, while the function is in D0, and
+    /// neither Interrupt Disable nor MSI Enable is set; a change of these is reported before the access that makes it
+    /// returns. Must not block, and must not access the card. For KVM: `KVM_IRQ_LINE` of the GSI that the pin is routed to.
+    fn set_level(&self, asserted: bool);
+}
+
 /// The machine that a card is plugged into.
 ///
 /// Methods are called on the thread of the access that caused the change, after the card has applied the change and
@@ -180,6 +190,14 @@ pub trait MsiSink: Send + Sync {
 pub trait Machine: Send + Sync {
     /// Returns the interrupt sink of a function. Called once per function, when the card is created.
     fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
+
+    /// Returns the interrupt line of a function whose configuration space names a pin, which integrated GPUs do (INTA#).
+    /// Called once for such a function, when the card is created. Without a line, which is the default, the guest gets
+    /// interrupts by MSI only.
+    fn line(&self, function: Function) -> Option<Arc<dyn LineSink>> {
+        let _ = function;
+        None
+    }
 
     /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
     /// in D3, or the VF was disabled. Also called for VFs, with addresses computed from the PF's SR-IOV capability. A

@@ -11,7 +11,7 @@ use arctic_sriov::function::PciFunction;
 use arctic_sriov::virtual_function::VfConfigShim;
 
 use super::msi_quiesce::MsiQuiesce;
-use crate::pci::{Machine, MsiSink};
+use crate::pci::{LineSink, Machine, MsiSink};
 
 /// All six BARs, one bit each.
 const ALL_BARS: u8 = 0x3f;
@@ -180,6 +180,23 @@ impl Config {
         }
     }
 
+    /// Whether the function's header names an interrupt pin. VFs have none (PCIe 9.3.4.1.14).
+    pub fn has_pin(&self) -> bool {
+        matches!(self, Config::Physical { function, .. } if function.has_pin())
+    }
+
+    /// Sets whether the device requests an interrupt.
+    fn set_interrupt_status(&mut self, requested: bool) {
+        if let Config::Physical { function, .. } = self {
+            function.set_interrupt_status(requested);
+        }
+    }
+
+    /// Returns whether the function asserts its pin.
+    fn asserts_pin(&self) -> bool {
+        matches!(self, Config::Physical { function, .. } if function.asserts_pin())
+    }
+
     /// Raises MSI `vector`. Returns whether it must be sent now; otherwise it was latched as pending, or dropped.
     fn raise_msi(&mut self, vector: u16) -> bool {
         match self {
@@ -193,10 +210,19 @@ impl Config {
     }
 }
 
+/// The interrupt line of a function.
+struct Line {
+    sink: Arc<dyn LineSink>,
+    /// The level that the sink has. Held while the sink gets another one, which orders the levels; locked before the
+    /// configuration space.
+    asserted: Mutex<bool>,
+}
+
 /// One function's configuration space, and the interrupts and guest memory accesses that it permits.
 pub struct BusPort {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
+    line: Option<Line>,
     quiesce: MsiQuiesce,
     /// The BARs that are decoded, one bit each by index.
     decoding: AtomicU8,
@@ -204,19 +230,27 @@ pub struct BusPort {
 }
 
 impl BusPort {
-    /// The port of a function with interrupt sink `msi`.
-    pub fn new(config: Config, msi: Arc<dyn MsiSink>) -> Arc<Self> {
-        Self::with(config, Some(msi))
+    /// The port of a function with interrupt sink `msi`, and a `line` if it has a pin that is connected.
+    pub fn new(config: Config, msi: Arc<dyn MsiSink>, line: Option<Arc<dyn LineSink>>) -> Arc<Self> {
+        Self::with(config, Some(msi), line)
     }
 
     /// The port of a function without interrupts.
     pub fn unconnected(config: Config) -> Arc<Self> {
-        Self::with(config, None)
+        Self::with(config, None, None)
     }
 
-    fn with(config: Config, msi: Option<Arc<dyn MsiSink>>) -> Arc<Self> {
+    fn with(config: Config, msi: Option<Arc<dyn MsiSink>>, line: Option<Arc<dyn LineSink>>) -> Arc<Self> {
         let (decoding, bus_master) = (AtomicU8::new(0), AtomicBool::new(false));
-        Arc::new(BusPort { config: Mutex::new(config), msi, quiesce: MsiQuiesce::default(), decoding, bus_master })
+        let line = line.map(|sink| Line { sink, asserted: Mutex::new(false) });
+        Arc::new(BusPort {
+            config: Mutex::new(config),
+            msi,
+            line,
+            quiesce: MsiQuiesce::default(),
+            decoding,
+            bus_master,
+        })
     }
 
     /// Locks configuration space for reading; changes must go through [`BusPort::update`].
@@ -243,6 +277,7 @@ impl BusPort {
             }
             events
         });
+        self.drive_line();
         for event in events {
             if let Event::MsiUnmasked(_) = event {
                 self.quiesce.pass(0, || self.trigger());
@@ -262,6 +297,23 @@ impl BusPort {
                 self.trigger();
             }
         });
+    }
+
+    /// Sets whether the device requests an interrupt: Interrupt Status, and the level of the line.
+    pub fn set_line(&self, requested: bool) {
+        self.config().set_interrupt_status(requested);
+        self.drive_line();
+    }
+
+    /// Passes the level of the pin to the line's sink, if the sink has another one.
+    fn drive_line(&self) {
+        let Some(line) = &self.line else { return };
+        let mut passed = line.asserted.lock().ignore_poison();
+        let asserted = self.config().asserts_pin();
+        if *passed != asserted {
+            line.sink.set_level(asserted);
+            *passed = asserted;
+        }
     }
 
     /// Records a fatal error in configuration space. Returns whether the function sends the message ERR_FATAL.
@@ -312,6 +364,12 @@ impl InterruptSink for BusPorts {
     fn raise(&self, function: Function, vector: u16) {
         if let Some(port) = self.ports.get(function.index()) {
             port.raise(vector);
+        }
+    }
+
+    fn set_line(&self, function: Function, requested: bool) {
+        if let Some(port) = self.ports.get(function.index()) {
+            port.set_line(requested);
         }
     }
 

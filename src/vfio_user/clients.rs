@@ -13,9 +13,9 @@ use arctic_sriov::header::Identity;
 use super::ecam::{BarPlacer, Ecam, PfState, Requester};
 use super::memory::GuestMemory;
 use super::quota::{self, Ledger};
-use super::{Device, VECTORS, Vectors};
+use super::{Device, VECTORS, VECTORS_WITH_PIN, Vectors};
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
-use crate::pci::{Machine, MsiSink, PciDevice, function_name};
+use crate::pci::{LineSink, Machine, MsiSink, PciDevice, function_name};
 
 /// A function to be served, with the name of its socket (without extension).
 #[non_exhaustive]
@@ -114,6 +114,11 @@ impl Hands {
         let memory = GuestMemory::new(function, name, ledger.clone());
         Hands { memory: Arc::new(memory), vectors: Arc::new(Vectors::new(VECTORS)) }
     }
+
+    /// The same for a function with an interrupt pin.
+    fn with_pin(self) -> Self {
+        Hands { vectors: Arc::new(Vectors::new(VECTORS_WITH_PIN)), ..self }
+    }
 }
 
 impl Default for Hands {
@@ -140,7 +145,12 @@ impl Clients {
         (ecam, identity): (Ecam, Identity),
         ledger: &Arc<Ledger>,
     ) -> std::io::Result<Arc<Self>> {
-        let hands: Vec<_> = (0..=vfs).map(Function).map(|n| Hands::new(n, function_name(n), ledger)).collect();
+        let hands = (0..=vfs).map(Function).map(|n| {
+            let hands = Hands::new(n, function_name(n), ledger);
+            // VFs have no pin (PCIe 9.3.4.1.14).
+            if n == Function::PF && identity.pin.is_some() { hands.with_pin() } else { hands }
+        });
+        let hands: Vec<_> = hands.collect();
         let (placer, requester) = (OnceLock::new(), Hands::default().memory);
         if topology == Topology::Together && vfs != 0 {
             let pf = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
@@ -163,6 +173,10 @@ impl Dma for Clients {
 impl Machine for Clients {
     fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
         self.hands(function).cloned().unwrap_or_default().vectors
+    }
+
+    fn line(&self, function: Function) -> Option<Arc<dyn LineSink>> {
+        Some(self.hands(function)?.vectors.clone())
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {

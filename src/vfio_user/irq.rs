@@ -6,6 +6,8 @@
 //! writes to the client's eventfds. A card thread that raises an interrupt sets a bit and wakes the notifier; it never
 //! waits for the client.
 
+mod intx;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -18,11 +20,14 @@ use arc_swap::ArcSwapOption;
 use arctic_device_model::sync::IgnorePoison;
 use vmm_sys_util::signal::{Killable, register_signal_handler};
 
+use self::intx::{Line, Unmasker};
 use super::Errno;
 use super::wire::{IRQ_INDEXES, IrqSet, parse};
 use crate::pci::MsiSink;
 use vfio_bindings::bindings::vfio::*;
 
+/// Interrupt index of the interrupt pin.
+const INTX: usize = VFIO_PCI_INTX_IRQ_INDEX as usize;
 /// Interrupt index of MSI.
 const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
 /// Maximum number of vectors of one index: a notifier keeps one pending bit each.
@@ -42,6 +47,10 @@ pub struct Vectors {
     notifier: ArcSwapOption<Notifier>,
     /// Held while a notifier is started or stopped; never taken by a thread that raises an interrupt.
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The interrupt pin.
+    line: Line,
+    /// Unmasks the pin's level when the client signals an eventfd.
+    unmasker: Mutex<Option<Unmasker>>,
 }
 
 type Armed = [Vec<Option<Arc<File>>>; IRQ_INDEXES];
@@ -70,6 +79,16 @@ impl Notifier {
         self.raised.fetch_add(1, Ordering::AcqRel);
         // Ordering: last, and unconditional. The notifier then starts a round that counts this interrupt as signalled.
         self.wake();
+    }
+
+    /// Whether vector 0 of an index has an eventfd.
+    fn is_armed(&self, index: usize) -> bool {
+        self.armed().get(index).and_then(|fds| fds.first()).is_some_and(Option::is_some)
+    }
+
+    /// Withdraws the interrupts of an index that are raised and not yet signalled. Returns whether there was one.
+    fn withdraw(&self, index: usize) -> bool {
+        self.pending.get(index).is_some_and(|pending| pending.swap(0, Ordering::AcqRel) != 0)
     }
 
     fn wake(&self) {
@@ -144,7 +163,13 @@ impl Vectors {
     /// Creates vectors that are all unarmed; `counts` is [`super::VECTORS`], at most 32 for each index.
     pub fn new(counts: [u32; IRQ_INDEXES]) -> Self {
         let counts = counts.map(|count| count.min(MAX_VECTORS));
-        Vectors { counts, notifier: ArcSwapOption::empty(), thread: Mutex::default() }
+        let (notifier, thread) = (ArcSwapOption::empty(), Mutex::default());
+        Vectors { counts, notifier, thread, line: Line::default(), unmasker: Mutex::default() }
+    }
+
+    /// Number of vectors of an index; `None` for an index that does not exist.
+    pub(super) fn count(&self, index: u32) -> Option<u32> {
+        self.counts.get(usize::try_from(index).ok()?).copied()
     }
 
     /// Raises MSI `vector` without blocking. Has no effect if the guest has disabled MSI, because the client has then
@@ -212,6 +237,8 @@ impl Vectors {
     /// Disarms all vectors and stops the notifier; must be called when the client has disconnected. Returns even if the
     /// client blocks an eventfd.
     pub fn clear(&self) {
+        drop(self.unmasker.lock().ignore_poison().take());
+        self.line.set_masked(None, false);
         let mut thread = self.thread.lock().ignore_poison();
         let (Some(notifier), Some(started)) = (self.notifier.swap(None), thread.take()) else { return };
         notifier.ended.store(true, Ordering::Release);
@@ -238,9 +265,13 @@ impl Vectors {
         let [index, start, count] = [set.index, set.start, set.count].map(|field| field.get() as usize);
         let available = *self.counts.get(index).ok_or(Errno::EINVAL)? as usize;
         let end = start.checked_add(count).filter(|end| *end <= available).ok_or(Errno::EINVAL)?;
-        if flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
-            // Masking is for INTx, which the card does not have; MSI is masked in configuration space.
-            return Err(Errno::EINVAL);
+        match flags & VFIO_IRQ_SET_ACTION_TYPE_MASK {
+            VFIO_IRQ_SET_ACTION_TRIGGER => {}
+            // MSI is masked in configuration space.
+            action @ (VFIO_IRQ_SET_ACTION_MASK | VFIO_IRQ_SET_ACTION_UNMASK) if (index, count) == (INTX, 1) => {
+                return self.mask(action == VFIO_IRQ_SET_ACTION_MASK, flags & VFIO_IRQ_SET_DATA_TYPE_MASK, data, files);
+            }
+            _ => return Err(Errno::EINVAL),
         }
         match flags & VFIO_IRQ_SET_DATA_TYPE_MASK {
             VFIO_IRQ_SET_DATA_NONE if count == 0 => self.arm(index, 0, &mut vec![None; available].into_iter()),
@@ -264,14 +295,44 @@ impl Vectors {
         Ok(())
     }
 
-    /// Replaces the eventfds of an index from vector `start` on.
+    /// Masks or unmasks the level of the pin: now, or when the client signals an eventfd.
+    fn mask(&self, masked: bool, kind: u32, data: &[u8], mut files: Vec<File>) -> Result<(), Errno> {
+        let notifier = self.notifier.load_full();
+        match kind {
+            VFIO_IRQ_SET_DATA_NONE => self.line.set_masked(notifier.as_deref(), masked),
+            VFIO_IRQ_SET_DATA_BOOL => {
+                if *data.first().ok_or(Errno::EINVAL)? != 0 {
+                    self.line.set_masked(notifier.as_deref(), masked);
+                }
+            }
+            VFIO_IRQ_SET_DATA_EVENTFD if !masked && files.len() <= 1 => {
+                let mut unmasker = self.unmasker.lock().ignore_poison();
+                drop(unmasker.take());
+                if let Some(fd) = files.pop() {
+                    if !is_eventfd(&fd) {
+                        return Err(Errno::EINVAL);
+                    }
+                    let notifier = self.notifier().map_err(|_| Errno::ENOMEM)?;
+                    let started = Unmasker::start(fd, self.line.clone(), notifier);
+                    *unmasker = Some(started.map_err(|_| Errno::ENOMEM)?);
+                }
+            }
+            _ => return Err(Errno::EINVAL),
+        }
+        Ok(())
+    }
+
+    /// Replaces the eventfds of an index from vector `start` on. The level of the pin is unmasked when its eventfd is
+    /// replaced.
     fn arm(&self, index: usize, start: usize, fds: &mut dyn Iterator<Item = Option<Arc<File>>>) {
         let Some(notifier) = self.notifier.load_full() else { return };
         // Interrupts raised earlier are signalled to the eventfd that was armed then.
         notifier.settle();
-        let mut armed = notifier.armed();
-        for (slot, fd) in armed.get_mut(index).into_iter().flatten().skip(start).zip(fds) {
+        for (slot, fd) in notifier.armed().get_mut(index).into_iter().flatten().skip(start).zip(fds) {
             *slot = fd;
+        }
+        if index == INTX {
+            self.line.set_masked(Some(&notifier), false);
         }
     }
 }
@@ -309,7 +370,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    fn body(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8> {
+    pub(super) fn body(flags: u32, index: u32, start: u32, count: u32) -> Vec<u8> {
         [20, flags, index, start, count].iter().flat_map(|field| field.to_le_bytes()).collect()
     }
 
@@ -321,7 +382,7 @@ pub(crate) mod tests {
     const SET: u32 = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
 
     /// The eventfd's count after all raised interrupts have been signalled.
-    fn signalled(vectors: &Vectors, fd: &EventFd) -> Option<u64> {
+    pub(super) fn signalled(vectors: &Vectors, fd: &EventFd) -> Option<u64> {
         vectors.wait();
         fd.read().ok()
     }

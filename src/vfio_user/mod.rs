@@ -58,8 +58,10 @@ impl Errno {
 /// Region index of configuration space (`VFIO_PCI_CONFIG_REGION_INDEX`); the BARs have the indexes before it.
 pub const CONFIG_REGION: u32 = vfio_bindings::bindings::vfio::VFIO_PCI_CONFIG_REGION_INDEX;
 
-/// Number of vectors of INTx, MSI and MSI-X: every function has one MSI.
+/// Number of vectors of INTx, MSI and MSI-X of a function without an interrupt pin: every function has one MSI.
 pub const VECTORS: [u32; wire::IRQ_INDEXES] = [0, 1, 0];
+/// Number of vectors of INTx, MSI and MSI-X of a function with an interrupt pin.
+pub const VECTORS_WITH_PIN: [u32; wire::IRQ_INDEXES] = [1, 1, 0];
 
 /// A PCI function, as used by the transport.
 ///

@@ -15,7 +15,7 @@ use super::channel::{Channel, Closed, SEND_TIMEOUT, for_a_time};
 use super::client_dma::ClientDma;
 use super::memory::GuestMemory;
 use super::wire::*;
-use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
+use super::{CONFIG_REGION, Device, Errno, Vectors};
 use crate::pci::{BarMapping, MsiSink};
 
 /// Major and minor version of the protocol: 0.0 is the only one supported by QEMU 11.1.
@@ -234,9 +234,13 @@ impl<'s> Session<'s> {
 
     fn irq_info(&mut self, body: &[u8]) -> Result<(), Errno> {
         let (IndexQuery { index, .. }, _) = parse(body)?;
-        let count = *VECTORS.get(index.get() as usize).ok_or(Errno::EINVAL)?;
+        let count = self.vectors.count(index.get()).ok_or(Errno::EINVAL)?;
         // Without NORESIZE, QEMU arms vectors one by one instead of disarming all each time.
-        let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
+        let flags = match (count, index.get()) {
+            (0, _) => 0,
+            (_, VFIO_PCI_INTX_IRQ_INDEX) => VFIO_IRQ_INFO_EVENTFD | VFIO_IRQ_INFO_MASKABLE | VFIO_IRQ_INFO_AUTOMASKED,
+            _ => VFIO_IRQ_INFO_EVENTFD,
+        };
         let argsz = number::count(size_of::<IrqInfo>()).into();
         self.out.put(&IrqInfo { argsz, flags: flags.into(), index: *index, count: count.into() });
         Ok(())

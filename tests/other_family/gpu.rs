@@ -41,6 +41,8 @@ pub mod register {
     pub const EXPIRED: u64 = 0xc;
     /// The value of the configuration register at 0x50.
     pub const CONFIGURED: u64 = 0x10;
+    /// A write ends the interrupt request of the timer.
+    pub const ACKNOWLEDGE: u64 = 0x14;
 }
 
 /// Value of the register [`register::MARK`].
@@ -142,6 +144,9 @@ impl SkeletonGpu {
             state.deadline = Some(self.host.clock.now() + u64::from(value));
             drop(state);
             self.wakeups.post();
+        } else if offset == register::ACKNOWLEDGE {
+            drop(state);
+            self.host.interrupts.set_line(Function::PF, false);
         } else {
             state.unmodelled.entry(offset).or_default().1 += 1;
         }
@@ -181,6 +186,8 @@ impl Gpu for SkeletonGpu {
     fn reset(&self, _: Function) {
         let mut state = self.state.lock().unwrap();
         *state = State { unmodelled: std::mem::take(&mut state.unmodelled), ..State::default() };
+        drop(state);
+        self.host.interrupts.set_line(Function::PF, false);
     }
 
     fn power_off(&self, _: Function) {
@@ -232,6 +239,7 @@ impl Gpu for SkeletonGpu {
         state.deadline = None;
         state.expired += 1;
         drop(state);
+        self.host.interrupts.set_line(Function::PF, true);
         self.host.interrupts.raise(Function::PF, 0);
         WorkStatus::Busy
     }

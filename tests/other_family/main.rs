@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card of a family that the project does not have, built from public items alone: a conventional function with a
-//! 64-bit, a prefetchable and an I/O BAR, an MSI with a 32-bit address, a register in configuration space and a timer.
+//! 64-bit, a prefetchable and an I/O BAR, an interrupt pin, an MSI with a 32-bit address, a register in configuration space
+//! and a timer.
 //! It runs in the process of its VMM and over vfio-user.
 
 mod gpu;
 
+use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -12,9 +14,12 @@ use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_gpu::vfio_user::wire::command;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{BarKind, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard};
+use arctic_gpu::{
+    BarKind, Function, GuestRam, LineSink, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard,
+};
 use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER, Raw, access};
 use gpu::{IDENTITY, MARK, Skeleton, register};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const MSI: u64 = 0x90;
@@ -28,6 +33,8 @@ struct Slot {
     raised: Condvar,
     messages: Mutex<Vec<Option<MsiMessage>>>,
     placed: Mutex<Vec<(u8, Option<u64>)>>,
+    /// The levels of the interrupt line, in order.
+    levels: Mutex<Vec<bool>>,
 }
 
 struct Sink(Arc<Slot>);
@@ -43,11 +50,21 @@ impl MsiSink for Sink {
     }
 }
 
+impl LineSink for Sink {
+    fn set_level(&self, asserted: bool) {
+        self.0.levels.lock().unwrap().push(asserted);
+    }
+}
+
 struct Plugged(Arc<Slot>);
 
 impl Machine for Plugged {
     fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
         Arc::new(Sink(self.0.clone()))
+    }
+
+    fn line(&self, _: Function) -> Option<Arc<dyn LineSink>> {
+        Some(Arc::new(Sink(self.0.clone())))
     }
 
     fn bar_moved(&self, _: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
@@ -216,4 +233,102 @@ fn a_card_of_another_family_is_served() {
     driver.probe();
     assert_eq!(driver.read32(0, register::EXPIRED), 0);
     assert_eq!(card.card().status().functions[0].value("timers"), 0);
+}
+
+/// Waits until the event was signalled, once.
+fn await_event(event: &EventFd) {
+    let start = Instant::now();
+    let count = loop {
+        match event.read() {
+            Ok(count) => break count,
+            Err(_) => assert!(start.elapsed() < LIMIT, "no interrupt"),
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert_eq!(count, 1);
+}
+
+/// Interrupt Status.
+const REQUESTED: u32 = 1 << 19;
+
+/// The first half of a driver without MSI: it starts the timer with Interrupt Disable set, and enables the pin.
+fn start_by_pin(driver: &mut dyn Driver) {
+    driver.write(CONFIG, COMMAND, &[7, 4]);
+    driver.write32(0, register::TIMER, 1000);
+    await_timer(driver);
+    assert_ne!(driver.read32(CONFIG, COMMAND) & REQUESTED, 0);
+}
+
+#[test]
+fn the_pin_is_a_level_in_process() {
+    let slot = Arc::new(Slot::default());
+    let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
+    let card = VirtualCard::new(Skeleton, 0, Topology::Native, ram, Arc::new(Plugged(slot.clone()))).unwrap();
+    let pf = card.pf();
+    let mut driver = InProcess(&**pf);
+    start_by_pin(&mut driver);
+    let levels = || std::mem::take(&mut *slot.levels.lock().unwrap());
+    assert_eq!(levels(), [], "Interrupt Disable");
+    driver.write(CONFIG, COMMAND, &[7, 0]);
+    assert_eq!(levels(), [true]);
+    driver.write(CONFIG, COMMAND, &[7, 4]);
+    driver.write(CONFIG, COMMAND, &[7, 0]);
+    assert_eq!(levels(), [false, true]);
+    driver.write32(0, register::ACKNOWLEDGE, 0);
+    assert_eq!((levels(), driver.read32(CONFIG, COMMAND) & REQUESTED), ([false].into(), 0));
+    // With MSI enabled the pin is not asserted, whatever is requested.
+    driver.write(CONFIG, MSI + 2, &[1, 0]);
+    driver.write32(0, register::TIMER, 1000);
+    let interrupts = slot.interrupts.lock().unwrap();
+    let (interrupts, timeout) = slot.raised.wait_timeout_while(interrupts, LIMIT, |count| *count == 0).unwrap();
+    assert!(!timeout.timed_out(), "no MSI");
+    drop(interrupts);
+    assert_eq!(levels(), []);
+    driver.write(CONFIG, MSI + 2, &[0, 0]);
+    assert_eq!(levels(), [true]);
+    pf.reset();
+    assert_eq!((levels(), driver.read32(CONFIG, COMMAND) & REQUESTED), ([false].into(), 0));
+}
+
+/// As QEMU's and Cloud Hypervisor's clients use it: the eventfd is signalled once, and again at each unmasking while the
+/// function asserts its pin.
+#[test]
+fn the_pin_is_an_automasked_interrupt_over_vfio_user() {
+    let card = ServedCard::new(Skeleton, 0, Topology::Together, Ecam::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pf.sock");
+    let _server = Server::start(&path, card.functions().remove(0).function, Settings::default()).unwrap();
+    let mut driver = Client(Raw::connect(&path));
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    // EVENTFD, MASKABLE and AUTOMASKED of INTx; EVENTFD of MSI; no MSI-X.
+    for (index, flags, count) in [(0, 7, 1), (1, 1, 1), (2, 0, 0)] {
+        let info = driver.0.request(command::DEVICE_GET_IRQ_INFO, &words(&[16, 0, index, 0]), &[]);
+        assert_eq!(info, words(&[16, flags, index, count]), "index {index}");
+    }
+    let event = EventFd::new(EFD_NONBLOCK).unwrap();
+    // Eventfd of the trigger of INTx.
+    driver.0.request(command::DEVICE_SET_IRQS, &words(&[20, 0x24, 0, 0, 1]), &[event.as_raw_fd()]);
+    start_by_pin(&mut driver);
+    assert!(event.read().is_err(), "Interrupt Disable");
+    driver.write(CONFIG, COMMAND, &[7, 0]);
+    await_event(&event);
+    driver.write(CONFIG, COMMAND, &[7, 4]);
+    driver.write(CONFIG, COMMAND, &[7, 0]);
+    assert!(event.read().is_err(), "masked");
+    let unmask = words(&[20, 0x11, 0, 0, 1]);
+    for _ in 0..2 {
+        driver.0.request(command::DEVICE_SET_IRQS, &unmask, &[]);
+        await_event(&event);
+    }
+    driver.write32(0, register::ACKNOWLEDGE, 0);
+    driver.0.request(command::DEVICE_SET_IRQS, &unmask, &[]);
+    assert!(event.read().is_err(), "not asserted");
+    // The MSI replaces the pin.
+    let msi = EventFd::new(EFD_NONBLOCK).unwrap();
+    driver.0.request(command::DEVICE_SET_IRQS, &words(&[20, 0x21, 0, 0, 0]), &[]);
+    driver.0.request(command::DEVICE_SET_IRQS, &words(&[20, 0x24, 1, 0, 1]), &[msi.as_raw_fd()]);
+    driver.write(CONFIG, MSI + 2, &[1, 0]);
+    driver.write32(0, register::TIMER, 1000);
+    await_event(&msi);
+    assert!(event.read().is_err());
 }

@@ -128,6 +128,12 @@ pub trait InterruptSink: Send + Sync {
     /// Sends MSI `vector` of `function`; never blocks.
     fn raise(&self, function: Function, vector: u16);
 
+    /// Whether `function` requests an interrupt has changed: the level of its interrupt pin, for a function that has one.
+    /// Calls for one function are in the order of the changes. Never blocks, and must not access the card.
+    fn set_line(&self, function: Function, requested: bool) {
+        let _ = (function, requested);
+    }
+
     /// Sends the PCI Express message ERR_FATAL of `function`; never blocks. Called without locks held.
     fn fatal_error(&self, function: Function) {
         let _ = function;

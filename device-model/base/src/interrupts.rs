@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Delivery of a function's interrupt: from the registers of its sources to an MSI.
+//! Delivery of a function's interrupt: from the registers of its sources to an MSI and to the level of its pin.
 
 use std::sync::Arc;
 
@@ -13,6 +13,11 @@ pub trait Sources {
 
     /// Evaluates the registers after a change. Returns whether an MSI must be sent for it.
     fn settle(&mut self) -> bool;
+
+    /// Returns the level of the function's pin after [`Sources::settle`]; never high for a function without a pin.
+    fn level(&self) -> bool {
+        false
+    }
 }
 
 /// The sources of a function's interrupt, changed by one thread at a time, and the MSI that results from a change.
@@ -22,6 +27,9 @@ pub struct Delivery<S> {
     state: Mutex<State<S>>,
     /// Notified when the last MSI in flight has been sent.
     drained: Condvar,
+    /// The level of the pin that the sink has. Held while the sink gets another one, which orders the levels; locked before
+    /// `state`.
+    line: Mutex<bool>,
 }
 
 struct State<S> {
@@ -36,7 +44,7 @@ impl<S> Delivery<S> {
     /// Creates the delivery of `function`. `sink` receives its MSI.
     pub fn new(function: Function, sink: Arc<dyn InterruptSink>, sources: S) -> Self {
         let state = Mutex::new(State { sources, sending: 0, draining: 0 });
-        Delivery { function, sink, state, drained: Condvar::new() }
+        Delivery { function, sink, state, drained: Condvar::new(), line: Mutex::new(false) }
     }
 
     /// The function that is interrupted.
@@ -55,7 +63,7 @@ impl<S> Delivery<S> {
     }
 
     /// Returns what `look` finds in the sources. It may change them, as reads of some registers do, but not so that an
-    /// MSI must be sent.
+    /// MSI must be sent. A change of the level is passed on by [`Delivery::update_line`].
     pub fn with<T>(&self, access: impl FnOnce(&mut S) -> T) -> T {
         access(&mut self.state().sources)
     }
@@ -68,12 +76,15 @@ impl<S> Delivery<S> {
 impl<S: Sources> Delivery<S> {
     /// Changes the sources, releases their lock, and sends the MSI that results from the change. A change that disables
     /// the interrupt waits for MSIs in flight, as a read from a PCIe device pushes its posted MSI writes: after it has
-    /// returned, no MSI is sent. The sink must not block: deadlock.
+    /// returned, no MSI is sent. On return the sink has a level of the pin that is at least as recent as the change. The
+    /// sink must not block: deadlock.
     pub fn change(&self, change: impl FnOnce(&mut S)) {
         let mut state = self.state();
-        let was_enabled = state.sources.enabled();
+        let (was_enabled, level_before) = (state.sources.enabled(), state.sources.level());
         change(&mut state.sources);
-        if state.sources.settle() {
+        let send = state.sources.settle();
+        let level_changed = state.sources.level() != level_before;
+        if send {
             state.sending = state.sending.saturating_add(1);
             drop(state);
             let _sending = Sending(self);
@@ -84,6 +95,22 @@ impl<S: Sources> Delivery<S> {
                 state = self.drained.wait(state).ignore_poison();
             }
             state.draining = state.draining.saturating_sub(1);
+            drop(state);
+        } else {
+            drop(state);
+        }
+        if level_changed {
+            self.update_line();
+        }
+    }
+
+    /// Passes the level of the pin to the sink, if the sink has another one.
+    pub fn update_line(&self) {
+        let mut passed = self.line.lock().ignore_poison();
+        let level = self.state().sources.level();
+        if *passed != level {
+            self.sink.set_line(self.function, level);
+            *passed = level;
         }
     }
 }
@@ -125,6 +152,69 @@ mod tests {
             let send = self.enabled && self.pending;
             self.pending &= !send;
             send
+        }
+    }
+
+    /// A pin: the level is set by each change.
+    struct Wire(bool);
+
+    impl Sources for Wire {
+        fn enabled(&self) -> bool {
+            true
+        }
+
+        fn settle(&mut self) -> bool {
+            false
+        }
+
+        fn level(&self) -> bool {
+            self.0
+        }
+    }
+
+    /// Records the levels of a pin.
+    #[derive(Default)]
+    struct Levels(Mutex<Vec<bool>>);
+
+    impl InterruptSink for Levels {
+        fn raise(&self, _: Function, _: u16) {}
+
+        fn set_line(&self, function: Function, requested: bool) {
+            assert_eq!(function, Function::PF);
+            self.0.lock().unwrap().push(requested);
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_sink_gets_each_new_level_once() {
+        let sink = Arc::new(Levels::default());
+        let delivery = Delivery::new(Function::PF, sink.clone(), Wire(false));
+        for level in [false, true, true, false, true] {
+            delivery.change(|wire| wire.0 = level);
+        }
+        delivery.with(|wire| wire.0 = false);
+        assert_eq!(*sink.0.lock().unwrap(), [true, false, true]);
+        delivery.update_line();
+        assert_eq!(*sink.0.lock().unwrap(), [true, false, true, false]);
+    }
+
+    /// Levels do not overtake each other: after concurrent changes the sink has the level of the last one.
+    #[test]
+    fn the_last_level_is_that_of_the_sources() {
+        for round in 0..50 {
+            let sink = Arc::new(Levels::default());
+            let delivery = Delivery::new(Function::PF, sink.clone(), Wire(false));
+            std::thread::scope(|scope| {
+                for n in 0..3_usize {
+                    let delivery = &delivery;
+                    scope
+                        .spawn(move || (0..40).for_each(|i| delivery.change(|wire| wire.0 = (i + n + round) % 3 == 0)));
+                }
+            });
+            let levels = sink.0.lock().unwrap();
+            assert!(levels.iter().zip(levels.iter().skip(1)).all(|(before, after)| before != after), "{levels:?}");
+            assert_eq!(levels.last().copied().unwrap_or(false), delivery.with(|wire| wire.0));
         }
     }
 
