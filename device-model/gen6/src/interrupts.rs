@@ -2,7 +2,8 @@
 //! The interrupt registers and the function's MSI (G67-045..048).
 //!
 //! An event of a source that is not masked sets its bit of IIR, which stays until software clears it. The interrupt is
-//! the level of: the master enable, and a bit set in IIR and IER of a bank. A rising level sends the MSI. The bank of the
+//! the level of: the master enable, and a bit set in IIR and IER of a bank. The level is that of the function's pin, INTA#,
+//! and a rising level sends the MSI; the function's configuration space decides which of them it uses. The bank of the
 //! PCH has no place in the level of its own, but an event in the display's bank.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
@@ -97,6 +98,10 @@ impl Sources for Banks {
         let send = level && !self.level;
         self.level = level;
         send
+    }
+
+    fn level(&self) -> bool {
+        self.level
     }
 }
 

@@ -3,7 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use arctic_base::limits::Limits;
-use arctic_sriov::header::Identity;
+use arctic_sriov::header::{Identity, Pin};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use crate::generation::{GENERATIONS, Generation};
@@ -15,6 +15,9 @@ use crate::registers::fuses::{
 
 /// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
+
+/// Lock bit of GGC.
+const GGC_LOCK: u16 = 1;
 
 /// Unit of the frequency limits in MHz (G67-038).
 const FREQUENCY_UNIT: u32 = 50;
@@ -179,15 +182,24 @@ impl IntegratedProfile {
             subsystem_vendor: 0x8086,
             subsystem: 0x2010,
             serial: 0,
-            // The function has an MSI only (G67-004); QEMU sets up INTx for a function that names a pin.
-            pin: None,
+            pin: Some(Pin::A),
         }
     }
 
-    /// GGC: size of the table of the GGTT in bits 9:8, no stolen memory in bits 7:3 (G67-006).
+    /// GGC: size of the table of the GGTT in bits 9:8, no stolen memory in bits 7:3 (G67-006), locked by firmware.
     pub fn graphics_control(&self) -> u16 {
         let mebibytes = u16::try_from(self.ggtt_table / MIB).unwrap_or_default();
-        mebibytes << 8
+        mebibytes << 8 | GGC_LOCK
+    }
+
+    /// MSAC: size of the aperture in bits 2:1, which determine the bits of its BAR that are read-only: 0 is 128 MiB, 1 is 256
+    /// MiB, 3 is 512 MiB. There is no value for 64 MiB.
+    pub fn aperture_control(&self) -> u8 {
+        match self.aperture / MIB {
+            512 => 3 << 1,
+            256 => 1 << 1,
+            _ => 0,
+        }
     }
 
     /// Creates the card's registers, in their power-on state.
@@ -242,7 +254,7 @@ pub(crate) mod tests {
     fn the_card_file_is_read() {
         let ivb = ivb();
         assert_eq!((ivb.generation.name, ivb.device, ivb.revision), ("ivy-bridge", 0x0162, 9));
-        assert_eq!((ivb.aperture, ivb.ggtt_table, ivb.graphics_control()), (256 << 20, 1 << 20, 0x100));
+        assert_eq!((ivb.aperture, ivb.ggtt_table, ivb.graphics_control()), (256 << 20, 1 << 20, 0x101));
         assert!(!ivb.swizzling);
         // 1150, 650 and 350 MHz.
         assert_eq!(ivb.registers().value(RP_STATE_CAP), 0x0007_0d17);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card as a PCI function: conventional, on the root bus (G67-001..007).
+//! The card as a PCI function: conventional, on the root bus (G67-001..007). The registers have the values of public
+//! listings of real cards; docs/integrated-gpus.md has the differences.
 
 use std::sync::Arc;
 
@@ -9,10 +10,21 @@ use arctic_sriov::bar::{Bar, BarKind};
 use arctic_sriov::capability::Capability;
 use arctic_sriov::config::Field;
 use arctic_sriov::function::{FunctionError, PciFunction};
-use arctic_sriov::header::Identity;
+use arctic_sriov::header::{CACHE_LINE_SIZE, Command, Identity, Status};
+use arctic_sriov::register::Register;
 
 use super::{Card, GMADR_BAR, GTTMMADR_BAR, GTTMMADR_BYTES, IO_BAR};
 use crate::profile::IntegratedProfile;
+
+/// Bits of the command register that the function implements: the address spaces, bus mastering, Interrupt Disable.
+const COMMAND: Command =
+    Command::new().with_io_space(true).with_memory_space(true).with_bus_master(true).with_interrupt_disable(true);
+/// The status register; no error is ever reported.
+const STATUS: Status = Status::new().with_capabilities(true).with_fast_back_to_back(true);
+/// DEVEN, of which this is a copy of the host bridge's: host bridge and integrated GPU are enabled.
+const DEVICES_ENABLED: u32 = 1 << 0 | 1 << 4;
+/// SWSCI: the event is an SCI. Without the trigger in bit 0, because no firmware would clear it.
+const SCI_SELECT: u16 = 1 << 15;
 
 impl Model for IntegratedProfile {
     fn name(&self) -> &str {
@@ -46,13 +58,26 @@ impl Model for IntegratedProfile {
         let registers = [
             // GGC, read by drivers and by the kernel's early code (G67-006).
             Field::word(0x50, self.graphics_control()),
+            Field::dword(0x54, DEVICES_ENABLED),
             // BDSM: there is no stolen memory (G67-007).
             Field::dword(0x5c, 0),
+            // MSAC.
+            Field::byte(0x62, self.aperture_control()),
+            // SWSMI, ASLE and SWSCI: between drivers and firmware, which the card does not have.
+            Field::word(0xe0, 0).writable(0xffff),
+            Field::dword(0xe4, 0).writable(u32::MAX),
+            Field::word(0xe8, SCI_SELECT).writable(0x7ffe),
             // ASLS: firmware has no OpRegion (G67-013).
             Field::dword(0xfc, 0).writable(u32::MAX),
         ];
-        let capabilities = [Capability::msi_32(0x90), Capability::power_management(0xd0)];
-        Ok(PciFunction::new(&self.pci_identity(), bars, &registers, &capabilities)?)
+        let capabilities =
+            [Capability::msi_32(0x90), Capability::power_management_2(0xd0), Capability::advanced_features(0xa4)];
+        let header = [
+            Field::register(Command::new()).writable(COMMAND.value()),
+            Field::register(STATUS).live(Status::new().with_interrupt(true).value()),
+            Field::byte(CACHE_LINE_SIZE, 0),
+        ];
+        Ok(PciFunction::new(&self.pci_identity(), bars, &registers, &capabilities)?.with_header(&header))
     }
 
     fn virtual_function(&self) -> Result<PciFunction, FunctionError> {

@@ -2,6 +2,7 @@
 //! Tests of accesses to the BARs, and of the PCI function.
 
 mod aperture;
+mod configuration;
 mod saved;
 
 use arctic_base::gpu::{Gpu, Model};
@@ -41,11 +42,11 @@ fn configuration_space_is_as_the_driver_expects() {
         function.read_config(offset, &mut data);
         u32::from_le_bytes(data)
     };
-    assert_eq!((dword(0), dword(8), dword(0x50) & 0xffff, dword(0x5c)), (0x0162_8086, 0x0300_0009, 0x100, 0));
+    assert_eq!((dword(0), dword(8), dword(0x50) & 0xffff, dword(0x5c)), (0x0162_8086, 0x0300_0009, 0x101, 0));
     let bars: Vec<_> = function.bars().iter().map(|bar| (bar.index(), bar.size())).collect();
     assert_eq!(bars, [(0, 4 << 20), (2, 256 << 20), (4, 64)]);
     assert_eq!(function.config_bytes(), 256, "conventional");
-    assert_eq!(dword(0x3c) >> 8 & 0xff, 0, "no interrupt pin (G67-004)");
+    assert_eq!(dword(0x3c) >> 8 & 0xff, 1, "INTA# (G67-004)");
     assert!(ivb.virtual_function().is_err() && ivb.total_vfs() == 0);
 }
 

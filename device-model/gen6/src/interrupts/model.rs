@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interrupt registers against a plain model of them, with random events and accesses (G67-045, G67-048).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use proptest::prelude::*;
 
@@ -11,11 +11,18 @@ use crate::generation::GENERATIONS;
 const REGISTERS: [BankRegister; 4] = [BankRegister::Isr, BankRegister::Imr, BankRegister::Iir, BankRegister::Ier];
 
 #[derive(Default)]
-struct Counter(AtomicU32);
+struct Counter {
+    sent: AtomicU32,
+    pin: AtomicBool,
+}
 
 impl InterruptSink for Counter {
     fn raise(&self, _: Function, _: u16) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.sent.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn set_line(&self, _: Function, requested: bool) {
+        assert_ne!(self.pin.swap(requested, Ordering::SeqCst), requested, "no change");
     }
 }
 
@@ -126,8 +133,8 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// After each operation, all registers have the values of the model, and as many MSIs have been sent. In between, the
-    /// registers are saved and restored with another sink.
+    /// After each operation, all registers have the values of the model, as many MSIs have been sent, and the pin has the
+    /// model's level. In between, the registers are saved and restored with another sink.
     #[test]
     fn the_registers_do_what_the_model_does(
         generation in 0..GENERATIONS.len(),
@@ -155,11 +162,15 @@ proptest! {
                 let expected = [&expected.isr, &expected.imr, &expected.iir, &expected.ier].map(dword);
                 prop_assert_eq!(found, expected, "{:?} after {:?}", bank, operation);
             }
-            prop_assert_eq!(counter.0.load(Ordering::SeqCst), model.sent, "MSIs after {:?}", operation);
+            prop_assert_eq!(counter.sent.load(Ordering::SeqCst), model.sent, "MSIs after {:?}", operation);
+            prop_assert_eq!(counter.pin.load(Ordering::SeqCst), model.level, "INTA# after {:?}", operation);
             if moved {
+                // The pin of another card.
+                counter.pin.store(false, Ordering::SeqCst);
                 let next = Interrupts::new(counter.clone(), setup);
                 next.restore(&interrupts.save());
                 interrupts = next;
+                prop_assert_eq!(counter.pin.load(Ordering::SeqCst), model.level, "INTA# after a restore");
             }
         }
     }

@@ -61,8 +61,9 @@ impl Interrupts {
     }
 
     /// Replaces the registers by saved ones that were checked. No MSI is sent: that of a level that is high was sent before
-    /// they were saved.
+    /// they were saved. The pin gets the level.
     pub fn restore(&self, saved: &SavedInterrupts) {
         self.0.with(|banks| *banks = banks.restored(saved));
+        self.0.update_line();
     }
 }
