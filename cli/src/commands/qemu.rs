@@ -15,7 +15,7 @@ use arctic_gpu::card::Topology;
 use arctic_guest_runner::artifacts::{self, Qemu};
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::card;
-use arctic_guest_runner::devices::{KERNEL_ARGUMENTS, Place, lines, quoted};
+use arctic_guest_runner::devices::{BarSpace, KERNEL_ARGUMENTS, Place, lines, quoted};
 use arctic_guest_runner::guest_process::{Options, Server};
 use arctic_guest_runner::process::{Child, POLL_INTERVAL};
 use arctic_guest_runner::progress::{Progress, StderrProgress};
@@ -179,6 +179,7 @@ impl Args {
             place_alone: options.place,
             viommu: options.viommu,
             posted_writes: options.posted_writes,
+            bars: BarSpace::of(options.integrated),
             memory: self.memory,
         };
         Connection::at(String::new(), dir, PathBuf::new().into(), functions).qemu
@@ -357,6 +358,7 @@ mod tests {
         assert!(qemu.iter().any(|word| word.contains(r#""addr":"17.7""#) && word.contains("/c/vf63.sock")), "{qemu:?}");
         let ivb = arguments("--card ivb --disk a").join(" ");
         assert!(ivb.contains(r#""addr":"2.0""#) && ivb.contains(r#""x-no-posted-writes":true"#), "{ivb}");
+        assert!(ivb.contains("pci64,string=off") && !qemu.iter().any(|word| word.contains("pci64")), "{ivb}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
-use arctic_guest_runner::devices::Place;
+use arctic_guest_runner::devices::{BarSpace, Place};
 use arctic_guest_runner::viommu::{REQUESTER, Viommu};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
@@ -217,6 +217,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let (name, ecam) = (model.name().to_owned(), arguments.ecam(place));
     let topology = arguments.topology(card, &model, ecam).map_err(usage)?;
     let posted_writes = model.posted_writes();
+    let bars = BarSpace::of(matches!(model, CardFile::Integrated(_)));
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
@@ -256,7 +257,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let metrics = metrics.transpose()?;
 
     let (vfs, viommu, memory) = (arguments.vfs, arguments.viommu, connection::MEMORY);
-    let functions = Functions { vfs, topology, place, place_alone, viommu, posted_writes, memory };
+    let functions = Functions { vfs, topology, place, place_alone, viommu, posted_writes, bars, memory };
     let metrics_url = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
     let connection = Connection::new(name, &dir, functions, metrics_url);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };

@@ -22,25 +22,49 @@ const INTEGRATED_SLOT: u8 = 2;
 /// Slot of the card in the guests of `arctic boot`.
 const FIRST_SLOT: u8 = 1;
 
-/// Arguments for a machine with `memory` MiB and a `processor`, without the card. Memory must be shared, otherwise the
-/// card reads zeros. The BARs need more space above 4 GiB than QEMU's bridge has by default.
-pub fn machine(memory: u32, processor: &str) -> Vec<String> {
+/// Where a guest's firmware places the 64-bit BARs of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarSpace {
+    /// Above 4 GiB: BARs of many GiB.
+    High,
+    /// Below 4 GiB: those of an integrated GPU, as firmware of its time does. 32-bit systems and boot loaders have no
+    /// access to addresses above.
+    Low,
+}
+
+impl BarSpace {
+    /// The space of a card that is an integrated GPU or not.
+    pub fn of(integrated: bool) -> Self {
+        if integrated { Self::Low } else { Self::High }
+    }
+
+    /// QEMU's arguments. High BARs need more space than QEMU's bridge has by default. SeaBIOS (1.17 and later) uses the
+    /// space above 4 GiB if the machine has memory there, unless `pci64` is off; OVMF, if the space has a size.
+    fn arguments(self) -> &'static [[&'static str; 2]] {
+        match self {
+            Self::High => &[["-global", "q35-pcihost.pci-hole64-size=4T"]],
+            Self::Low => &[
+                ["-fw_cfg", "name=opt/org.seabios/pci64,string=off"],
+                ["-fw_cfg", "name=opt/ovmf/X-PciMmio64Mb,string=0"],
+            ],
+        }
+    }
+}
+
+/// Arguments for a machine with `memory` MiB and a `processor`, without the card, whose BARs are in `bars`. Memory must be
+/// shared, otherwise the card reads zeros.
+pub fn machine(memory: u32, processor: &str, bars: BarSpace) -> Vec<String> {
     let size = match memory {
         gib if gib.is_multiple_of(1024) => format!("{}G", gib / 1024),
         mib => format!("{mib}M"),
     };
     let object = format!("memory-backend-memfd,id=ram,size={size},share=on");
-    [
-        ["-machine", "q35,memory-backend=ram"],
-        ["-object", &object],
-        ["-m", &size],
-        ["-cpu", processor],
-        ["-global", "q35-pcihost.pci-hole64-size=4T"],
-    ]
-    .as_flattened()
-    .iter()
-    .map(ToString::to_string)
-    .collect()
+    [["-machine", "q35,memory-backend=ram"], ["-object", &object], ["-m", &size], ["-cpu", processor]]
+        .as_flattened()
+        .iter()
+        .chain(bars.arguments().as_flattened())
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// ID of the card's root port.
@@ -212,9 +236,21 @@ mod tests {
     #[test]
     fn memory_is_shared_and_of_the_size_of_the_machine() {
         for (memory, size) in [(4096, "4G"), (2048, "2G"), (1500, "1500M")] {
-            let text = machine(memory, PROCESSOR).join(" ");
+            let text = machine(memory, PROCESSOR, BarSpace::High).join(" ");
             assert!(text.contains(&format!("id=ram,size={size},share=on -m {size} -cpu max,phys-bits=46")), "{text}");
+            assert!(text.ends_with("-global q35-pcihost.pci-hole64-size=4T"), "{text}");
         }
+    }
+
+    /// Firmware is asked not to use the space above 4 GiB, whatever the memory is.
+    #[test]
+    fn the_bars_of_an_integrated_gpu_are_below_4_gib() {
+        let text = machine(8192, PROCESSOR, BarSpace::of(true)).join(" ");
+        for option in ["opt/org.seabios/pci64,string=off", "opt/ovmf/X-PciMmio64Mb,string=0"] {
+            assert!(text.contains(&format!("-fw_cfg name={option}")), "{text}");
+        }
+        assert!(!text.contains("hole64"), "{text}");
+        assert_eq!(BarSpace::of(false), BarSpace::High);
     }
 
     /// First VF Offset and VF Stride are 1: VF 63 of a PF at 00:01.0 is at 00:08.7, of a PF at 00:10.0 at 00:17.7.

@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use crate::artifacts::{Kernel, Qemu};
-use crate::devices::{self, Device, KERNEL_ARGUMENTS, Place};
+use crate::devices::{self, BarSpace, Device, KERNEL_ARGUMENTS, Place};
 use crate::driver::Driver;
 use crate::path;
 use crate::process::Child;
@@ -157,7 +157,7 @@ pub struct Running {
 impl Machine<'_> {
     fn arguments(&self, ports: &[(Port, RawFd)]) -> Result<Vec<OsString>> {
         let processor = if self.passthrough { &NESTING } else { &PLAIN };
-        let machine = devices::machine(self.memory, processor.model);
+        let machine = devices::machine(self.memory, processor.model, BarSpace::of(self.integrated));
         let mut arguments: Vec<OsString> = machine.into_iter().map(OsString::from).collect();
         arguments.extend(["-accel", "tcg", "-smp", processor.count].map(OsString::from));
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
@@ -370,6 +370,7 @@ mod tests {
         let all: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
         assert!(all.iter().any(|word| word.contains("\"addr\":\"2.0\"")), "{all:?}");
         assert!(!all.iter().any(|word| word.contains("force_probe")), "{all:?}");
+        assert!(all.iter().any(|word| word.contains("pci64,string=off")), "{all:?}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::run_dir::RunDir;
 use arctic_gpu::card::Topology;
-use arctic_guest_runner::devices::{self, Device, Place, lines};
+use arctic_guest_runner::devices::{self, BarSpace, Device, Place, lines};
 use arctic_guest_runner::path::PrintedPath;
 use arctic_guest_runner::viommu::{self, REQUESTER, Viommu};
 
@@ -50,6 +50,8 @@ pub struct Functions {
     pub viommu: Option<Viommu>,
     /// Whether the card permits posted writes to its BARs.
     pub posted_writes: bool,
+    /// Where the BARs of the card are.
+    pub bars: BarSpace,
     /// Memory of each guest in MiB.
     pub memory: u32,
 }
@@ -85,7 +87,7 @@ impl Functions {
     fn machine(&self, at: Place, functions: impl IntoIterator<Item = [String; 2]>) -> Vec<String> {
         let iommu = self.viommu.map_or_else(Default::default, Viommu::arguments);
         let further = NO_DEFAULTS.iter().chain(iommu.as_flattened()).map(ToString::to_string);
-        let machine = devices::machine(self.memory, devices::PROCESSOR).into_iter().chain(further);
+        let machine = devices::machine(self.memory, devices::PROCESSOR, self.bars).into_iter().chain(further);
         machine.chain(at.arguments()).chain(functions.into_iter().flatten()).collect()
     }
 }
@@ -184,7 +186,8 @@ mod tests {
     /// The functions of a card that permits posted writes, without an IOMMU.
     fn functions(vfs: u8, topology: Topology) -> Functions {
         let (place, place_alone) = (Place::FREE, Place::FREE);
-        Functions { vfs, topology, place, place_alone, viommu: None, posted_writes: true, memory: MEMORY }
+        let bars = BarSpace::High;
+        Functions { vfs, topology, place, place_alone, viommu: None, posted_writes: true, bars, memory: MEMORY }
     }
 
     fn connected(dir: &str, functions: Functions) -> Connection {
