@@ -4,11 +4,12 @@
 //! A client sends requests, one JSON object per line with the name of the request in `request`. Each is answered by one
 //! line, `{"ok": ANSWER}` or `{"error": SENTENCE}`, in order. A line that is not a request is answered with an error, and
 //! the next line is read. After the answer to [`Request::Trace`] the server sends events, one JSON object per line, until
-//! the client disconnects; it reads no further requests from this connection.
+//! the client disconnects; it reads no further requests from this connection. Spaces may precede an event.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod client;
 mod server;
+mod subscribers;
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -129,7 +130,15 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
             let mut bytes = [0; 4096];
             match self.socket.borrow().read_within(left, &mut bytes) {
                 Ok(0) => return Ok(None),
-                Ok(count) => self.received.extend(bytes.iter().take(count)),
+                Ok(count) => {
+                    // Spaces before an event are not kept: without events, they would fill the line.
+                    let start = if self.received.is_empty() {
+                        bytes.iter().take(count).take_while(|byte| **byte == b' ').count()
+                    } else {
+                        0
+                    };
+                    self.received.extend(bytes.iter().take(count).skip(start));
+                }
                 // At the time limit, the loop ends above.
                 Err(error) if is_pause(&error) => {}
                 Err(error) => return Err(error),

@@ -24,6 +24,12 @@ pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time after which a client is disconnected if an engine cannot send a message to it: the client does not read its
 /// socket.
 const STALL_LIMIT: Duration = Duration::from_millis(100);
+/// Time that a client has for the version exchange before another client may have its place.
+const GRACE: Duration = Duration::from_millis(100);
+/// The same for a client that sends other messages.
+const UNNEGOTIATED: Duration = Duration::from_secs(1);
+/// Interval at which that is checked while another client waits.
+const RECHECK: Duration = Duration::from_millis(2);
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ pub enum Closed {
     ByClient,
     /// The server is stopping.
     Stopped,
+    /// The client has not negotiated the version, and another client connects.
+    GaveWay,
     /// The stream is broken: a read or write failed, or it ended inside a message.
     Broken(io::Error),
 }
@@ -199,11 +207,14 @@ pub struct Channel<'s> {
     events: EpollEvents,
     refuse: &'s dyn Fn(),
     spin: Spin,
+    /// When the client connected, until it has negotiated the version.
+    new_since: Option<Instant>,
 }
 
 impl<'s> Channel<'s> {
     /// Takes ownership of `stream`. `epoll` already watches [`Wake::Stop`] and [`Wake::Listener`]; `refuse` rejects
-    /// another client; `spin` is the maximum time that a wait polls before it sleeps.
+    /// another client; `spin` is the maximum time that a wait polls before it sleeps. Until [`negotiated`](Self::negotiated)
+    /// is called, a client that is silent gives way to another one.
     pub fn new(
         stream: UnixStream,
         epoll: &'s EpollContext<Wake>,
@@ -218,7 +229,13 @@ impl<'s> Channel<'s> {
             sent: Condvar::new(),
         }));
         let spin = Spin { limit: spin, budget: Duration::ZERO };
-        Ok(Channel { stream, sender, epoll, events: EpollEvents::new(), refuse, spin })
+        let new_since = Some(Instant::now());
+        Ok(Channel { stream, sender, epoll, events: EpollEvents::new(), refuse, spin, new_since })
+    }
+
+    /// The client has negotiated the version: from now on, other clients are refused.
+    pub fn negotiated(&mut self) {
+        self.new_since = None;
     }
 
     /// The sending half.
@@ -277,16 +294,26 @@ impl<'s> Channel<'s> {
         }
         let mut ready = false;
         while !ready {
-            let mut stop = false;
+            let (mut stop, mut another) = (false, false);
             for event in self.epoll.wait(&self.events).map_err(|error| Closed::Broken(error.into()))?.iter() {
                 match event.token() {
                     Wake::Client => ready = true,
                     Wake::Stop => stop = true,
-                    Wake::Listener => (self.refuse)(),
+                    Wake::Listener => another = true,
                 }
             }
             if stop {
                 return Err(Closed::Stopped);
+            }
+            match self.new_since {
+                _ if !another => {}
+                None => (self.refuse)(),
+                Some(since) if since.elapsed() >= if ready { UNNEGOTIATED } else { GRACE } => {
+                    return Err(Closed::GaveWay);
+                }
+                Some(_) if ready => {}
+                // The other client waits in the accept queue, so that the next wait does not sleep.
+                Some(_) => thread::sleep(RECHECK),
             }
         }
         if idle {

@@ -172,6 +172,7 @@ fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, funct
         match closed {
             Closed::ByClient => log::info!("{name}: client disconnected"),
             Closed::Stopped => log::info!("{name}: server stopped"),
+            Closed::GaveWay => log::warn!("{name}: disconnected a silent client: another one connects"),
             Closed::Broken(error) => log::warn!("{name}: connection closed: {error}"),
         }
     }

@@ -167,6 +167,7 @@ impl<'s> Session<'s> {
         let client = Arc::new(ClientDma::new(self.channel.sender(), max_data, ledger, self.memory.function));
         self.memory.connect(client.clone());
         self.client = Some(client);
+        self.channel.negotiated();
 
         // QEMU refuses a larger number than its own.
         let max_dma_maps = u64::from(self.memory.most_sections()).min(MAX_DMA_MAPS as u64);

@@ -87,6 +87,15 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
+/// Memory in bytes of what was sent on a UNIX socket and is not read yet, with the kernel's overhead; 0 if all was read.
+pub fn unread(socket: impl AsFd) -> io::Result<usize> {
+    /// `SIOCOUTQ` of unix(7), the same number on every architecture that the card runs on.
+    const SIOCOUTQ: rustix::ioctl::Opcode = libc::TIOCOUTQ as rustix::ioctl::Opcode;
+    // SAFETY: the request writes one int, for which the getter has space.
+    let bytes = unsafe { rustix::ioctl::ioctl(socket, rustix::ioctl::Getter::<SIOCOUTQ, libc::c_int>::new())? };
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// The name of a file type.
 pub fn name(kind: fs::FileType) -> &'static str {
     if kind.is_symlink() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! An HTTP server for the metrics of a card, on an address of the loopback interface. It answers `GET /metrics` and closes
-//! the connection; number of connections, length of a request and time are limited.
+//! the connection; number of connections, length of a request and time are limited, and silent clients give way to others.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::io::{self, ErrorKind};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use arctic_gpu::card::status::Status;
 
-use crate::connections::{self, Stream, is_pause, send};
+use crate::connections::{self, Client, Notices, Stream, is_pause, send};
 
 /// Maximum number of concurrent connections.
 const MOST_CONNECTIONS: usize = 8;
@@ -40,9 +40,13 @@ impl Server {
         let stop = Arc::new(AtomicBool::new(false));
         let thread = {
             let (stop, status) = (stop.clone(), Arc::new(status));
-            let serve = move |client: &TcpStream| serve(client, &*status);
-            let accept =
-                move || connections::accept(&listener, &stop, ("metrics client", MOST_CONNECTIONS), |_| {}, serve);
+            let serve = move |client: &Arc<Client<TcpStream>>| serve(client, &*status);
+            let accept = move || {
+                let busy = answer("503 Service Unavailable", "text/plain", "too many clients are connected\n");
+                let late = answer("408 Request Timeout", "text/plain", "no request; another client is served\n");
+                let notices = Notices { refused: busy.as_bytes(), gave_way: late.as_bytes() };
+                connections::accept(&listener, &stop, ("metrics client", MOST_CONNECTIONS), &notices, serve);
+            };
             thread::Builder::new().name("metrics".into()).spawn(accept)?
         };
         Ok(Server { address, stop, thread: Some(thread) })
@@ -70,18 +74,21 @@ enum Request {
 }
 
 /// Answers one request.
-fn serve(client: &TcpStream, status: &dyn Fn() -> Status) -> io::Result<()> {
-    let (code, kind, body) = match request(client)? {
+fn serve(client: &Client<TcpStream>, status: &dyn Fn() -> Status) -> io::Result<()> {
+    let (code, kind, body) = match client.receive(|| request(client.stream()))? {
         Request::Metrics => match super::text(status()) {
             Ok(text) => ("200 OK", OPENMETRICS, text),
             Err(error) => ("500 Internal Server Error", "text/plain", format!("{error}\n")),
         },
         Request::Refused(code) => (code, "text/plain", format!("{code}\n")),
     };
+    client.answer(|| send(client.stream(), TIME_LIMIT, answer(code, kind, &body).as_bytes()))
+}
+
+/// An answer with this status line's code and reason.
+fn answer(code: &str, kind: &str, body: &str) -> String {
     let length = body.len();
-    let head =
-        format!("HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-    send(client, TIME_LIMIT, (head + &body).as_bytes())
+    format!("HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")
 }
 
 /// Receives a request. Fails if the client ends the connection first.
@@ -215,27 +222,32 @@ mod tests {
         }
     }
 
-    /// Clients that send nothing, or one byte at a time, are disconnected after the time limit; those beyond the maximum
-    /// number at once. Then the metrics are served again.
+    /// Clients that send nothing, or one byte at a time, give way to others, and without others they are disconnected
+    /// after the time limit.
     #[test]
     fn slow_clients_do_not_hold_the_server() {
         let server = server();
-        let mut silent: Vec<TcpStream> =
-            (0..MOST_CONNECTIONS).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
         let started = Instant::now();
-        // The server may not have accepted all of them.
-        while !exchange(&server, GET).is_empty() {
-            assert!(started.elapsed() < TIME_LIMIT, "more than {MOST_CONNECTIONS} clients are served");
-        }
+        let mut silent: Vec<TcpStream> =
+            (0..3 * MOST_CONNECTIONS).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+        silent.iter_mut().step_by(2).for_each(|client| drop(client.write_all(b"GET /")));
+        let answer = exchange(&server, GET);
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        let mut text = String::new();
+        silent[1].read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 408") && text.ends_with("another client is served\n"), "{text}");
         while started.elapsed() < TIME_LIMIT + TIME_LIMIT / 2 {
             // A byte does not extend the time.
             silent.iter_mut().for_each(|client| drop(client.write_all(b"G")));
             thread::sleep(Duration::from_millis(20));
         }
         assert!(exchange(&server, GET).starts_with("HTTP/1.1 200 OK"));
-        let mut text = String::new();
-        let _ = silent[0].read_to_string(&mut text);
-        assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
+        for client in &mut silent {
+            client.set_read_timeout(Some(TIME_LIMIT * 10)).unwrap();
+            let mut text = String::new();
+            let _ = client.read_to_string(&mut text);
+            assert!(text.is_empty() || text.starts_with("HTTP/1.1 4"), "{text}");
+        }
     }
 
     #[test]

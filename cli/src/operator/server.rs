@@ -5,9 +5,9 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arctic_device_model::trace::{Filter, Subscription};
 use arctic_gpu::vfio_user::ServedCard;
@@ -16,18 +16,20 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::subscribers::{Subscriber, Subscribers};
 use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send_line, unmatched};
 use crate::capture::{Heading, event_lines};
-use crate::connections::{self, send};
+use crate::connections::{self, Client, Notices, send};
 
 /// Maximum number of concurrent connections.
 pub(super) const MOST_CONNECTIONS: usize = 16;
-/// Maximum number of connections that receive events. The others remain for requests.
-pub(super) const MOST_SUBSCRIBERS: usize = 8;
 /// Interval without events after which a subscriber's connection is checked.
 const POLL: Duration = Duration::from_millis(100);
 /// Number of bytes of events that are sent at once.
 const CHUNK: usize = 64 << 10;
+/// Time without events after which a subscriber is sent a space, which precedes the next event: a subscriber that does not
+/// read it can be distinguished from one that waits for events.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// The card that answers requests.
 pub trait Backend: Send + Sync + 'static {
@@ -72,7 +74,7 @@ impl Backend for CardBackend {
 struct Shared {
     backend: Box<dyn Backend>,
     stop: AtomicBool,
-    subscribers: AtomicUsize,
+    subscribers: Subscribers,
 }
 
 /// A listening operator socket. Dropping it closes all connections, stops its threads and removes the socket.
@@ -87,18 +89,21 @@ impl Server {
     pub fn start(path: &Path, backend: impl Backend) -> io::Result<Self> {
         let (listener, bound) = socket::bind(path, None)?;
         let backend = Box::new(backend);
-        let shared = Arc::new(Shared { backend, stop: AtomicBool::new(false), subscribers: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared { backend, stop: AtomicBool::new(false), subscribers: Subscribers::default() });
         let thread = {
             let shared = shared.clone();
             let serve = {
                 let shared = shared.clone();
-                move |client: &UnixStream| serve(client, &shared)
-            };
-            let refuse = |client: &UnixStream| {
-                let _ = refuse(client, "too many clients are connected to the operator socket");
+                move |client: &Arc<Client<UnixStream>>| serve(client, &shared)
             };
             let limit = ("operator client", MOST_CONNECTIONS);
-            let accept = move || connections::accept(&listener, &shared.stop, limit, refuse, serve);
+            let accept = move || {
+                let notices = Notices {
+                    refused: b"{\"error\":\"too many clients are connected to the operator socket\"}\n",
+                    gave_way: b"{\"error\":\"no request: another client has this connection's place\"}\n",
+                };
+                connections::accept(&listener, &shared.stop, limit, &notices, serve);
+            };
             thread::Builder::new().name("operator".into()).spawn(accept)?
         };
         Ok(Server { path: bound, shared, thread: Some(thread) })
@@ -111,19 +116,19 @@ impl Drop for Server {
     }
 }
 
-fn answer(client: &UnixStream, value: impl Serialize) -> io::Result<()> {
-    send_line(client, &Answer::Ok(value))
+fn answer(client: &Client<UnixStream>, value: impl Serialize) -> io::Result<()> {
+    client.answer(|| send_line(client.stream(), &Answer::Ok(value)))
 }
 
-fn refuse(client: &UnixStream, reason: impl Into<String>) -> io::Result<()> {
-    send_line(client, &Answer::<()>::Error(reason.into()))
+fn refuse(client: &Client<UnixStream>, reason: impl Into<String>) -> io::Result<()> {
+    client.answer(|| send_line(client.stream(), &Answer::<()>::Error(reason.into())))
 }
 
 /// Answers the requests of a client until it disconnects.
-fn serve(client: &UnixStream, shared: &Shared) -> io::Result<()> {
-    let mut lines = Lines::new(client, LONGEST_REQUEST);
+fn serve(client: &Arc<Client<UnixStream>>, shared: &Shared) -> io::Result<()> {
+    let mut lines = Lines::new(client.stream(), LONGEST_REQUEST);
     loop {
-        let line = match lines.next(TIME_LIMIT) {
+        let line = match client.receive(|| lines.next(TIME_LIMIT)) {
             Ok(Some(line)) => line,
             Ok(None) => return Ok(()),
             Err(error) => {
@@ -132,9 +137,9 @@ fn serve(client: &UnixStream, shared: &Shared) -> io::Result<()> {
             }
         };
         match serde_json::from_slice(&line) {
-            Ok(Request::Trace { filter }) => match Subscriber::new(&shared.subscribers) {
-                Some(_counted) => match shared.backend.subscribe(filter) {
-                    Ok((heading, subscription)) => return trace(client, shared, heading, &subscription),
+            Ok(Request::Trace { filter }) => match shared.subscribers.add(client, &shared.stop) {
+                Some(subscriber) => match shared.backend.subscribe(filter) {
+                    Ok((heading, subscription)) => return trace(&subscriber, shared, heading, &subscription),
                     Err(reason) => refuse(client, reason)?,
                 },
                 None => refuse(client, "too many clients receive the card's events")?,
@@ -159,11 +164,28 @@ fn mistake(error: &serde_json::Error) -> String {
 }
 
 /// Sends events until the client disconnects or the server stops.
-fn trace(client: &UnixStream, shared: &Shared, heading: Heading, subscription: &Subscription) -> io::Result<()> {
+fn trace(
+    subscriber: &Subscriber<'_>,
+    shared: &Shared,
+    heading: Heading,
+    subscription: &Subscription,
+) -> io::Result<()> {
+    let client = subscriber.client();
+    client.keep();
     answer(client, heading)?;
-    while !shared.stop.load(Ordering::Acquire) && is_connected(client)? {
-        let text = event_lines(subscription, POLL)?;
-        text.chunks(CHUNK).try_for_each(|chunk| send(client, TIME_LIMIT, chunk))?;
+    let stream = client.stream();
+    let mut last_sent = Instant::now();
+    while !shared.stop.load(Ordering::Acquire) && is_connected(stream)? {
+        let mut text = event_lines(subscription, POLL)?;
+        if text.is_empty() && last_sent.elapsed() >= SIGN_OF_LIFE {
+            text = b" ".to_vec();
+        }
+        subscriber.observe();
+        if !text.is_empty() {
+            text.chunks(CHUNK).try_for_each(|chunk| send(stream, TIME_LIMIT, chunk))?;
+            subscriber.observe_after_send();
+            last_sent = Instant::now();
+        }
     }
     Ok(())
 }
@@ -177,21 +199,4 @@ fn is_connected(mut client: &UnixStream) -> io::Result<bool> {
     };
     client.set_nonblocking(false)?;
     Ok(connected)
-}
-
-/// A counted subscriber.
-struct Subscriber<'s>(&'s AtomicUsize);
-
-impl<'s> Subscriber<'s> {
-    /// Counts a subscriber until it is dropped; `None` if there are [`MOST_SUBSCRIBERS`].
-    fn new(subscribers: &'s AtomicUsize) -> Option<Self> {
-        let more = |count: usize| (count < MOST_SUBSCRIBERS).then(|| count.saturating_add(1));
-        subscribers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Subscriber(subscribers))
-    }
-}
-
-impl Drop for Subscriber<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }

@@ -2,8 +2,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use arctic_device_model::host::{Function, ManualClock};
@@ -13,7 +13,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use vmm_sys_util::tempdir::TempDir;
 
 use super::client::Events;
-use super::server::{Backend, MOST_CONNECTIONS, MOST_SUBSCRIBERS};
+use super::server::{Backend, MOST_CONNECTIONS};
+use super::subscribers::MOST_SUBSCRIBERS;
 use super::*;
 use crate::capture::Heading;
 
@@ -23,6 +24,8 @@ struct TestBackend {
     status_bytes: usize,
     /// Number of requests carried out.
     requests: Arc<AtomicUsize>,
+    /// Held by a test while error registers are not to be read.
+    held: Arc<Mutex<()>>,
 }
 
 impl Backend for TestBackend {
@@ -34,7 +37,10 @@ impl Backend for TestBackend {
             }
             Request::Inject { error } => Err(format!("no error {error}")),
             Request::Status {} => Ok(to_raw_value(&"x".repeat(self.status_bytes)).unwrap()),
-            _ => Ok(to_raw_value(&()).unwrap()),
+            _ => {
+                drop(self.held.lock().unwrap());
+                Ok(to_raw_value(&()).unwrap())
+            }
         }
     }
 
@@ -48,6 +54,7 @@ struct Fixture {
     path: PathBuf,
     recorder: Arc<Recorder>,
     requests: Arc<AtomicUsize>,
+    held: Arc<Mutex<()>>,
     server: Server,
 }
 
@@ -56,9 +63,11 @@ fn fixture(status_bytes: usize) -> Fixture {
     let path = dir.as_path().join(NAME);
     let recorder = Recorder::new(Arc::new(ManualClock::default()));
     let requests = Arc::<AtomicUsize>::default();
-    let backend = TestBackend { recorder: recorder.clone(), status_bytes, requests: requests.clone() };
+    let held = Arc::<Mutex<()>>::default();
+    let backend =
+        TestBackend { recorder: recorder.clone(), status_bytes, requests: requests.clone(), held: held.clone() };
     let server = Server::start(&path, backend).unwrap();
-    Fixture { _dir: dir, path, recorder, requests, server }
+    Fixture { _dir: dir, path, recorder, requests, held, server }
 }
 
 const INJECT: &str = "{\"request\":\"inject\",\"error\":\"a\"}\n";
@@ -131,26 +140,19 @@ fn lines_that_are_not_requests_are_answered_with_an_error() {
     assert_eq!(text, "{\"error\":\"no request: the line exceeds 4096 bytes\"}\n");
 }
 
-/// Clients that send nothing, or a byte at a time, occupy only their own connections, for a bounded time, and do not
+/// Clients that send nothing, or a byte at a time, give way to others, have a connection for a bounded time, and do not
 /// delay the end of the server.
 #[test]
 fn idle_clients_do_not_block_others() {
     let fixture = fixture(10);
-    let idle: Vec<_> = (1..MOST_CONNECTIONS).map(|_| UnixStream::connect(&fixture.path).unwrap()).collect();
-    assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
-    // The server may still count the client before: the last place is taken when a request is answered.
-    let last = loop {
-        let mut client = UnixStream::connect(&fixture.path).unwrap();
-        let _ = client.write_all(INJECT.as_bytes());
-        let mut answer = String::new();
-        let _ = BufReader::new(&client).read_line(&mut answer);
-        if answer == RAISED {
-            break client;
-        }
-    };
-    let mut refused = Connection::open(&fixture.path).unwrap();
-    let error = refused.request::<()>(&Request::ErrorRegisters {}).unwrap_err().to_string();
-    assert_eq!(error, "too many clients are connected to the operator socket");
+    let idle: Vec<_> = (0..3 * MOST_CONNECTIONS).map(|_| UnixStream::connect(&fixture.path).unwrap()).collect();
+    for _ in 0..3 {
+        assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
+    }
+    let mut gave_way = String::new();
+    (&idle[0]).read_to_string(&mut gave_way).unwrap();
+    assert_eq!(gave_way, "{\"error\":\"no request: another client has this connection's place\"}\n");
+    let last = UnixStream::connect(&fixture.path).unwrap();
     // A client that sends a byte now and then is disconnected at the time limit of the line.
     let started = Instant::now();
     let mut slow = &last;
@@ -163,6 +165,47 @@ fn idle_clients_do_not_block_others() {
     drop(fixture.server);
     assert!(begun.elapsed() < TIME_LIMIT / 2, "the server waits for idle clients");
     drop(idle);
+}
+
+/// If all clients have requests carried out, the next one is refused; one that sends requests all the time gives way after
+/// an answer.
+#[test]
+fn busy_clients_are_not_disconnected() {
+    let fixture = fixture(10);
+    let held = fixture.held.lock().unwrap();
+    let busy: Vec<_> = (0..MOST_CONNECTIONS)
+        .map(|_| {
+            let mut client = UnixStream::connect(&fixture.path).unwrap();
+            client.write_all(b"{\"request\":\"error-registers\"}\n").unwrap();
+            client
+        })
+        .collect();
+    let mut refused = Connection::open(&fixture.path).unwrap();
+    let error = refused.request::<()>(&Request::ErrorRegisters {}).unwrap_err().to_string();
+    assert_eq!(error, "too many clients are connected to the operator socket");
+    drop(held);
+    for client in &busy {
+        let mut answer = String::new();
+        BufReader::new(client).read_line(&mut answer).unwrap();
+        assert_eq!(answer, "{\"ok\":null}\n");
+    }
+    drop(busy);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..MOST_CONNECTIONS {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let mut connection = Connection::open(&fixture.path).unwrap();
+                    let request = Request::Inject { error: "a".into() };
+                    while !stop.load(Ordering::Relaxed) && connection.request::<Raised>(&request).is_ok() {}
+                }
+            });
+        }
+        thread::sleep(Duration::from_millis(100));
+        let answer = exchange(&fixture.path, INJECT.as_bytes());
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(answer, RAISED);
+    });
 }
 
 /// A client that sends requests without reading answers, or reads a byte at a time, is disconnected.

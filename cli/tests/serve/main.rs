@@ -8,6 +8,7 @@ mod neighbours;
 mod operator;
 mod operator_commands;
 mod output;
+mod silent;
 mod skipped;
 
 use std::fs;
