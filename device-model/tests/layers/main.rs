@@ -46,6 +46,8 @@ const CRATES: &[Crate] = &[
         &[
             ("sync", "locks and atomics, loom's with `--cfg loom`; the rule for poisoned locks"),
             ("event_count", "wakeups of the worker threads"),
+            ("priority_mutex", "a lock on which other threads have priority over workers"),
+            ("wakeup", "when a worker steps an engine that waits, and the generation of memory changes"),
             ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
             ("interrupts", "delivery of a function's interrupt by MSI"),
             ("state", "versioned types of saved state, and the trait of the units that have one"),

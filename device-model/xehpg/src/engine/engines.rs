@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::priority_mutex::{PriorityGuard, PriorityMutex};
+use arctic_base::priority_mutex::{PriorityGuard, PriorityMutex};
+use arctic_base::wakeup::{EngineWakeup, MemoryGeneration};
+
 use super::skipped::SkippedCommand;
-use super::wakeup::{EngineWakeup, MemoryGeneration};
 use super::{Engine, Load, Outcome};
 use crate::command::Origin;
 use crate::generation::Generation;

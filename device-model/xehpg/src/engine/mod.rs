@@ -16,7 +16,6 @@ mod flush;
 mod head;
 mod image;
 mod lrc;
-mod priority_mutex;
 mod remap;
 mod running;
 pub mod skipped;
@@ -27,7 +26,6 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;
-mod wakeup;
 mod watchdog;
 mod watchdog_counter;
 mod whitelist;
@@ -50,11 +48,9 @@ use crate::trace::EventKind;
 pub use counters::Counters;
 pub use engines::{EngineReport, Engines, SOON};
 use fetch::Window;
-pub use priority_mutex::{PriorityGuard, PriorityMutex};
 use running::Running;
 use skipped::{MOST_WARNINGS, SkippedCommand};
 use streamer::Streamer;
-pub use wakeup::{EngineWakeup, MemoryGeneration};
 
 /// Returns dword `index` of a command, or 0 if the command is shorter.
 #[inline]

@@ -14,7 +14,7 @@ const STEP: u64 = 1_000_000;
 /// step such an engine again sooner.
 const BETWEEN_STEPS: u64 = 100_000;
 /// Maximum time charged between two steps of an engine with a waiting context, in nanoseconds. A waiting context
-/// occupies the engine. Equals the longest delay between two checks of a wait (`engine/wakeup.rs`).
+/// occupies the engine. Equals the longest delay between two checks of a wait (`arctic_base::wakeup`).
 const BETWEEN_POLLS: u64 = 1_000_000;
 
 /// Engine time of one engine, starting at 0. Written with the engine's lock held, read by any thread.

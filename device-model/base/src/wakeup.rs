@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runnable state of the engines and polling of waiting engines. Workers read the state without a lock. The state of an
 //! engine is changed with the engine's lock held, except by the notification of a memory change.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
