@@ -9,7 +9,7 @@
 use std::cell::LazyCell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Interval at which a waiting thread checks whether others have to wait.
@@ -112,12 +112,13 @@ impl Budget {
     }
 }
 
-/// Requests of one step of an engine or of the GuC to a client: their number, and the time waited for replies in
-/// nanoseconds.
+/// Requests of one step of an engine or of the GuC to a client: their number, the time waited for replies in
+/// nanoseconds, and whether one was not answered.
 #[derive(Debug, Default)]
 pub struct StepBudget {
     questions: AtomicU32,
     waited: AtomicU64,
+    unanswered: AtomicBool,
 }
 
 impl StepBudget {
@@ -125,6 +126,16 @@ impl StepBudget {
     pub fn left(&self) -> Option<Duration> {
         let left = STEP.saturating_sub(Duration::from_nanos(self.waited.load(Ordering::Relaxed)));
         (left >= LEAST && self.questions.load(Ordering::Relaxed) < QUESTIONS).then_some(left)
+    }
+
+    /// Records that a request was not answered, or not sent because of a limit.
+    pub fn set_unanswered(&self) {
+        self.unanswered.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether a request was not answered, or not sent because of a limit.
+    pub fn unanswered(&self) -> bool {
+        self.unanswered.load(Ordering::Relaxed)
     }
 
     /// Charges one request that took `waited`.

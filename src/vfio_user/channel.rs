@@ -2,21 +2,21 @@
 //! One client's socket: receiving messages with their file descriptors, sending messages, and waiting.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
-use std::os::fd::{FromRawFd, RawFd};
+use std::io::{self, ErrorKind};
+use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::sync::IgnorePoison;
-use libc::iovec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use super::budget::POLL_INTERVAL;
-use super::wire::{HEADER_LEN, Header, MAX_FDS};
+use super::inbox::{Inbox, Received};
+use super::wire::Header;
 
 /// Time for which a client may leave its socket full before it is disconnected. Only the connection's own thread waits
 /// that long.
@@ -88,7 +88,7 @@ pub fn next_poll(time_left: &TimeLeft<'_>) -> Option<Duration> {
 pub struct Sender(Arc<Outgoing>);
 
 struct Outgoing {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     /// A message is being sent.
     sending: Mutex<bool>,
     sent: Condvar,
@@ -125,7 +125,7 @@ impl Outgoing {
     fn wait_for_room(&self, time_left: &TimeLeft<'_>) -> io::Result<()> {
         let timeout = next_poll(time_left).ok_or(ErrorKind::TimedOut)?;
         let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
-        match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&timeout)) {
+        match poll(&mut [PollFd::new(&*self.stream, PollFlags::OUT)], Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -133,6 +133,10 @@ impl Outgoing {
 }
 
 impl Sender {
+    fn new(stream: Arc<UnixStream>) -> Self {
+        Sender(Arc::new(Outgoing { stream, sending: Mutex::new(false), sent: Condvar::new() }))
+    }
+
     /// Sends a whole message, with at most one descriptor on its first byte, within `time_left`, which includes waiting
     /// for other messages and for space in the socket buffer.
     ///
@@ -201,8 +205,9 @@ impl Spin {
 
 /// The receiving half of a connection.
 pub struct Channel<'s> {
-    stream: UnixStream,
+    stream: Arc<UnixStream>,
     sender: Sender,
+    inbox: Arc<Inbox>,
     epoll: &'s EpollContext<Wake>,
     events: EpollEvents,
     refuse: &'s dyn Fn(),
@@ -223,14 +228,11 @@ impl<'s> Channel<'s> {
     ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         epoll.add(&stream, Wake::Client)?;
-        let sender = Sender(Arc::new(Outgoing {
-            stream: stream.try_clone()?,
-            sending: Mutex::new(false),
-            sent: Condvar::new(),
-        }));
+        let stream = Arc::new(stream);
+        let (sender, inbox) = (Sender::new(stream.clone()), Arc::new(Inbox::new(stream.clone())));
         let spin = Spin { limit: spin, budget: Duration::ZERO };
         let new_since = Some(Instant::now());
-        Ok(Channel { stream, sender, epoll, events: EpollEvents::new(), refuse, spin, new_since })
+        Ok(Channel { stream, sender, inbox, epoll, events: EpollEvents::new(), refuse, spin, new_since })
     }
 
     /// The client has negotiated the version: from now on, other clients are refused.
@@ -243,40 +245,21 @@ impl<'s> Channel<'s> {
         self.sender.clone()
     }
 
-    /// Waits for a message's header and the descriptors received with it.
-    pub fn receive_header(&mut self, files: &mut Vec<File>) -> Result<Header, Closed> {
-        let mut bytes = [0; HEADER_LEN];
-        let mut have = 0_usize;
-        while let Some(rest) = bytes.get_mut(have..).filter(|rest| !rest.is_empty()) {
-            match receive(&self.stream, rest, files) {
-                Ok(0) if have == 0 => return Err(Closed::ByClient),
-                Ok(0) => return Err(Closed::Broken(ErrorKind::UnexpectedEof.into())),
-                Ok(n) => have = have.saturating_add(n),
-                Err(error) => self.retry(error, have == 0)?,
-            }
-        }
-        Ok(Header::decode(&bytes))
+    /// The receiving side, for threads that wait for replies.
+    pub fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
     }
 
-    /// Fills `body` with the rest of the message.
-    pub fn receive_body(&mut self, body: &mut [u8]) -> Result<(), Closed> {
-        let mut have = 0_usize;
-        while let Some(rest) = body.get_mut(have..).filter(|rest| !rest.is_empty()) {
-            match self.stream.read(rest) {
-                Ok(0) => return Err(Closed::Broken(ErrorKind::UnexpectedEof.into())),
-                Ok(n) => have = have.saturating_add(n),
-                Err(error) => self.retry(error, false)?,
+    /// Receives the next message. Passes a reply to the thread that waits for it and returns `None`. Otherwise returns the
+    /// header of a request, with its body and descriptors in `body` and `files`; the body of a header with an invalid
+    /// length is empty. Threads that wait for replies then receive until [`Inbox::executed`] is called.
+    pub fn receive(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<Option<Header>, Closed> {
+        loop {
+            match self.inbox.receive(body, files)? {
+                Received::Request(header) => return Ok(Some(header)),
+                Received::Reply => return Ok(None),
+                Received::Wait { idle } => self.wait(idle)?,
             }
-        }
-        Ok(())
-    }
-
-    fn retry(&mut self, error: io::Error, idle: bool) -> Result<(), Closed> {
-        match error.kind() {
-            ErrorKind::Interrupted => Ok(()),
-            ErrorKind::WouldBlock => self.wait(idle),
-            ErrorKind::ConnectionReset if idle => Err(Closed::ByClient),
-            _ => Err(Closed::Broken(error)),
         }
     }
 
@@ -332,32 +315,28 @@ impl<'s> Channel<'s> {
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
         // An engine thread may still hold the sending half; the connection must be closed without waiting for it.
-        let _ = self.epoll.delete(&self.stream);
+        let _ = self.epoll.delete(&*self.stream);
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Calls recvmsg(2) once. Returns the number of bytes received, and appends the attached descriptors to `files`.
-fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io::Result<usize> {
-    let mut iovecs = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }];
-    let mut fds = [-1; MAX_FDS];
-    // SAFETY: the only iovec describes `buffer`, which is borrowed mutably and outlives the call.
-    let (bytes, count) = unsafe { stream.recv_with_fds(&mut iovecs, &mut fds)? };
-    // SAFETY: the kernel has just installed the first `count` descriptors for this process; they have no other owner.
-    files.extend(fds.iter().take(count).map(|fd| unsafe { File::from_raw_fd(*fd) }));
-    Ok(bytes)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use std::io::Read;
+
     use super::*;
 
-    /// The sending half of a connection, and the client's socket.
-    pub fn sender() -> (Sender, UnixStream) {
+    /// Both halves of a connection, and the client's socket.
+    pub fn connection() -> (Sender, Arc<Inbox>, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
-        let outgoing = Outgoing { stream: ours, sending: Mutex::new(false), sent: Condvar::new() };
-        (Sender(Arc::new(outgoing)), theirs)
+        let ours = Arc::new(ours);
+        (Sender::new(ours.clone()), Arc::new(Inbox::new(ours)), theirs)
+    }
+
+    fn sender() -> (Sender, UnixStream) {
+        let (sender, _, theirs) = connection();
+        (sender, theirs)
     }
 
     /// If no byte of a message can be sent for a long time, the client does not read and is disconnected.

@@ -3,9 +3,7 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::cell::Cell;
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -14,14 +12,11 @@ use arctic_device_model::host::Function;
 use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, Moment, StepBudget, run_delay};
-use super::channel::{Sender, TimeLeft, for_a_time, next_poll};
+use super::channel::{Sender, TimeLeft, for_a_time};
+use super::inbox::{Inbox, Reply};
 use super::quota::Ledger;
-use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
+use super::wire::{Builder, DmaAccess, Header, command};
 use crate::pci::function_name;
-
-/// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
-/// wait for this thread.
-const BUSY_POLLS: u32 = 5;
 
 /// Bytes before the data.
 const ACCESS_LEN: usize = size_of::<DmaAccess>();
@@ -33,7 +28,8 @@ const REMEDY: &str = "give QEMU -object memory-backend-memfd,id=ram,size=SIZE,sh
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DmaError {
-    /// The client has disconnected, or does not reply.
+    /// The client has disconnected, does not reply, or is not asked because it has used up its budget. The access may
+    /// still be performed, and can be retried.
     #[error("the client does not reply")]
     NoAnswer,
     /// The client replied with this error number; QEMU replies ENODEV while bus mastering is off.
@@ -44,27 +40,17 @@ pub enum DmaError {
     WrongThread,
 }
 
-type Reply = Result<Vec<u8>, DmaError>;
-
-#[derive(Default)]
-struct Pending {
-    closed: bool,
-    next: u16,
-    waiting: HashMap<u16, SyncSender<Reply>>,
-}
-
-/// The client as the provider of guest memory. Engine threads send requests; the connection's thread routes the
-/// replies.
+/// The client as the provider of guest memory. Engine threads send requests; they or the connection's thread receive the
+/// replies (`inbox`).
 pub struct ClientDma {
     sender: Sender,
+    inbox: Arc<Inbox>,
+    /// The connection's thread.
     receiver: ThreadId,
     max_data: usize,
-    pending: Mutex<Pending>,
     budget: Mutex<Budget>,
     ledger: Arc<Ledger>,
     function: Function,
-    /// Incremented when a request of the client begins and when it ends: odd while one is being processed.
-    requests: AtomicU32,
     /// The warning about slow access to the client's memory was logged.
     slow: AtomicBool,
     /// The warning about an exhausted budget was logged.
@@ -74,24 +60,24 @@ pub struct ClientDma {
 impl ClientDma {
     /// Creates the state for the client of `function`, which accepts at most `max_data` bytes per message. Must be
     /// called on the thread that receives the client's messages. `ledger` decides whether others have to wait.
-    pub(crate) fn new(sender: Sender, max_data: usize, ledger: Arc<Ledger>, function: Function) -> Self {
+    pub(crate) fn new(
+        sender: Sender,
+        inbox: Arc<Inbox>,
+        max_data: usize,
+        ledger: Arc<Ledger>,
+        function: Function,
+    ) -> Self {
         ClientDma {
             sender,
+            inbox,
             receiver: thread::current().id(),
             max_data: max_data.max(1),
-            pending: Mutex::default(),
             budget: Mutex::new(Budget::new(Instant::now())),
             ledger,
             function,
-            requests: AtomicU32::new(0),
             slow: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
         }
-    }
-
-    /// Must be called by the receiving thread when it begins and when it ends processing a request of the client.
-    pub(super) fn request(&self) {
-        self.requests.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Reads `data` from guest address `iova`, within the client's budget and that of the step.
@@ -154,6 +140,14 @@ impl ClientDma {
     }
 
     fn request_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
+        let reply = self.request_within_limits(command, iova, count, data, step);
+        if reply == Err(DmaError::NoAnswer) {
+            step.set_unanswered();
+        }
+        reply
+    }
+
+    fn request_within_limits(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
         // Logged at the first access, not at the first section without a descriptor: QEMU sends none for firmware and for
         // the BARs of other devices, which the card does not access.
         if self.first_slow_access() {
@@ -196,100 +190,20 @@ impl ClientDma {
         if thread::current().id() == self.receiver {
             return Err(DmaError::WrongThread);
         }
-        let (answer, reply) = sync_channel(1);
-        let id = self.enlist(answer)?;
+        let id = self.inbox.enlist()?;
         let mut message = Builder::default();
         message.clear().put(&DmaAccess { address: iova.into(), count: (count as u64).into() }).bytes(data);
         let header = Header { id, command, ..Header::default() };
         let reply = match self.sender.send(message.finish(header), None, time_left) {
-            Ok(()) => self.wait(&reply, time_left),
+            Ok(()) => self.inbox.wait(id, time_left),
             Err(_) => Err(DmaError::NoAnswer),
         };
-        self.lock().waiting.remove(&id);
+        self.inbox.forget(id);
         reply
-    }
-
-    fn wait(&self, reply: &Receiver<Reply>, time_left: &TimeLeft<'_>) -> Reply {
-        let (mut request, mut polls) = (self.requests.load(Ordering::Acquire), 0_u32);
-        loop {
-            let timeout = next_poll(time_left).ok_or(DmaError::NoAnswer)?;
-            match reply.recv_timeout(timeout) {
-                Ok(reply) => return reply,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(DmaError::NoAnswer),
-            }
-            // The receiving thread may need a lock that this thread holds, in which case no reply can arrive
-            // (deadlock).
-            let now = self.requests.load(Ordering::Acquire);
-            polls = if now == request && now % 2 == 1 { polls.saturating_add(1) } else { 0 };
-            request = now;
-            if polls >= BUSY_POLLS {
-                return Err(DmaError::NoAnswer);
-            }
-        }
-    }
-
-    fn enlist(&self, answer: SyncSender<Reply>) -> Result<u16, DmaError> {
-        let mut pending = self.lock();
-        if pending.closed {
-            return Err(DmaError::NoAnswer);
-        }
-        let first = pending.next;
-        let id = (0..=u16::MAX).map(|n| first.wrapping_add(n)).find(|id| !pending.waiting.contains_key(id));
-        let id = id.ok_or(DmaError::NoAnswer)?;
-        pending.next = id.wrapping_add(1);
-        pending.waiting.insert(id, answer);
-        Ok(id)
-    }
-
-    /// Passes a reply to the waiting thread; a late or unsolicited reply is dropped.
-    pub(super) fn answered(&self, header: &Header, body: &[u8]) {
-        let Some(answer) = self.lock().waiting.remove(&header.id) else {
-            log::debug!("reply {} matches no request", header.id);
-            return;
-        };
-        let reply = if header.flags & FLAG_ERROR != 0 { Err(DmaError::Refused(header.error)) } else { Ok(body.into()) };
-        // The waiting thread may have timed out in the meantime.
-        let _ = answer.try_send(reply);
     }
 
     /// Must be called when the client has disconnected. Waiting threads return immediately.
     pub(super) fn close(&self) {
-        let mut pending = self.lock();
-        pending.closed = true;
-        pending.waiting.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().ignore_poison()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
-
-    use arctic_device_model::profile::limits::Limits;
-
-    use super::*;
-    use crate::vfio_user::channel::tests::sender;
-
-    /// A wait for a reply ends early if the receiving thread is blocked in one request, for example on a lock held by
-    /// the waiting thread; otherwise it lasts for the full time limit.
-    #[test]
-    fn a_wait_ends_where_no_answer_can_come() {
-        let (sender, _theirs) = sender();
-        let client = ClientDma::new(sender, 4096, Ledger::new(Limits::default(), false), Function::PF);
-        let waited = || {
-            let begun = Instant::now();
-            assert_eq!(client.read_uncharged(0, &mut [0; 4]), Err(DmaError::NoAnswer));
-            begun.elapsed()
-        };
-        client.request();
-        // The minimum of several runs: a busy host may delay any of them.
-        let shortest = thread::scope(|scope| (0..5).map(|_| scope.spawn(waited).join().unwrap()).min());
-        assert!(shortest.unwrap() < ANSWER / 2, "{shortest:?}");
-        client.request();
-        assert!(thread::scope(|scope| scope.spawn(waited).join().unwrap()) >= ANSWER, "no request is being processed");
+        self.inbox.close();
     }
 }

@@ -7,6 +7,7 @@ mod channel;
 mod client_dma;
 mod clients;
 pub mod ecam;
+mod inbox;
 pub(crate) mod irq;
 pub mod memory;
 #[doc(hidden)]

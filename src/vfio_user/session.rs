@@ -79,31 +79,22 @@ impl<'s> Session<'s> {
 
     /// Processes one message. `body` and `files` are buffers for its contents.
     pub fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
-        let header = self.channel.receive_header(files)?;
-        let Some(len) = header.body_len() else {
+        let Some(header) = self.channel.receive(body, files)? else { return Ok(()) };
+        if header.body_len().is_none() {
             // The start of the next message is unknown: reply with an error and end the connection.
             self.reply(&header, Err(Errno::EMSGSIZE))?;
             return Err(Closed::Broken(std::io::Error::from_raw_os_error(libc::EMSGSIZE)));
-        };
-        body.resize(len, 0);
-        self.channel.receive_body(body)?;
-        if header.is_reply() {
-            if let Some(client) = &self.client {
-                client.answered(&header, body);
-            }
-            return Ok(());
         }
         self.out.clear();
         let raised = self.vectors.raised();
-        let client = self.client.clone();
-        client.iter().for_each(|client| client.request());
         let result = self.execute(&header, body, std::mem::take(files));
-        client.iter().for_each(|client| client.request());
         if self.vectors.raised() != raised {
             // Ordering as on a bus: an interrupt caused by an access is signalled before the access completes.
             self.vectors.settle();
         }
-        self.reply(&header, result)
+        self.reply(&header, result)?;
+        self.channel.inbox().executed();
+        Ok(())
     }
 
     fn reply(&mut self, header: &Header, result: Result<Option<RawFd>, Errno>) -> Result<(), Closed> {
@@ -164,7 +155,8 @@ impl<'s> Session<'s> {
             return Err(Errno::EINVAL);
         }
         let ledger = self.memory.ledger().clone();
-        let client = Arc::new(ClientDma::new(self.channel.sender(), max_data, ledger, self.memory.function));
+        let (sender, inbox) = (self.channel.sender(), self.channel.inbox().clone());
+        let client = Arc::new(ClientDma::new(sender, inbox, max_data, ledger, self.memory.function));
         self.memory.connect(client.clone());
         self.client = Some(client);
         self.channel.negotiated();

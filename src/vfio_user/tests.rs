@@ -15,7 +15,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 pub(crate) use arctic_test_support::poll::eventually;
@@ -39,10 +39,16 @@ struct Scratch {
     closed: AtomicBool,
     /// For writes at [`RAISE`].
     vectors: OnceLock<Arc<Vectors>>,
+    /// Taken by writes at [`LOCKED`] and by resets, as the lock of an engine.
+    lock: Mutex<()>,
+    /// Number of threads that take `lock`, or have taken it.
+    locking: AtomicUsize,
 }
 
 /// A write at this offset of BAR 0 raises MSI 0.
 const RAISE: u64 = 0xff8;
+/// A write at this offset of BAR 0 takes a lock.
+const LOCKED: u64 = 0xff4;
 /// A read at this offset of BAR 0 panics.
 const BUG: u64 = 0xffc;
 const MEMORY: BarKind = BarKind::Memory64 { prefetchable: true };
@@ -61,7 +67,14 @@ impl Scratch {
             disconnects: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             vectors: OnceLock::new(),
+            lock: Mutex::new(()),
+            locking: AtomicUsize::new(0),
         })
+    }
+
+    fn take_lock(&self) -> MutexGuard<'_, ()> {
+        self.locking.fetch_add(1, Ordering::Relaxed);
+        self.lock.lock().unwrap()
     }
 
     fn read(&self, region: u32, offset: u64, data: &mut [u8]) {
@@ -105,6 +118,9 @@ impl PciDevice for Scratch {
         if (bar, offset) == (0, RAISE) {
             self.vectors.get().inspect(|vectors| vectors.raise_msi(0));
         }
+        if (bar, offset) == (0, LOCKED) {
+            drop(self.take_lock());
+        }
         self.write(bar.into(), offset, data);
     }
 
@@ -115,6 +131,7 @@ impl PciDevice for Scratch {
     }
 
     fn reset(&self) {
+        drop(self.take_lock());
         self.resets.fetch_add(1, Ordering::Relaxed);
     }
 }

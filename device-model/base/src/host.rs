@@ -60,7 +60,8 @@ pub fn functions(set: u64) -> impl Iterator<Item = Function> {
     (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)
 }
 
-/// A failed access: the function's VMM does not map the address for the device, or the transport failed.
+/// A failed access: the function's VMM does not map the address for the device, or the transport failed, or the VMM has
+/// not answered ([`DmaView::unanswered`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaFault {
     /// First I/O virtual address that could not be accessed.
@@ -94,6 +95,13 @@ pub trait DmaView: Send + Sync {
     /// Returns whether an access may send a request to the function's client and wait for the response. Such an access
     /// fails on the thread that serves this client, because that thread would have to receive the response.
     fn may_wait_for_client(&self) -> bool {
+        false
+    }
+
+    /// Returns whether an access through this view has failed because the function's client has not answered in time.
+    /// Nothing is known about the address then: the access is to be tried again in a later step, for a limited time. It may
+    /// have been performed, or may yet be.
+    fn unanswered(&self) -> bool {
         false
     }
 }

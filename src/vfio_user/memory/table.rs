@@ -140,4 +140,8 @@ impl DmaView for ClientView {
     fn may_wait_for_client(&self) -> bool {
         true
     }
+
+    fn unanswered(&self) -> bool {
+        self.step.unanswered()
+    }
 }

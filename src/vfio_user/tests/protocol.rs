@@ -267,6 +267,44 @@ fn remote_guest_memory_is_fetched_by_message() {
     assert!(!bench.memory.client().unwrap().first_slow_access(), "a warning was logged");
 }
 
+/// A request of the client takes a lock whose holder waits for the client's reply, as a register write or a reset that
+/// waits for an engine's step. The client replies after it has sent the request.
+#[test]
+fn an_access_is_answered_while_a_request_waits_for_its_end() {
+    let bench = ServerBench::new();
+    let mut raw = bench.client();
+    raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
+    let lock = access(LOCKED, 0, 4, &[1; 4]);
+    for (command, body) in [(command::REGION_WRITE, &lock[..]), (command::DEVICE_RESET, &[])] {
+        thread::scope(|scope| {
+            let held = bench.device.take_lock();
+            let locking = bench.device.locking.load(Ordering::Relaxed);
+            let step = scope.spawn(|| {
+                let (view, mut data) = (bench.memory.view(), [0; 8]);
+                let read =
+                    view.read_remote(0x1000, &mut data[..4]).and_then(|()| view.read_remote(0x1004, &mut data[4..]));
+                (read.map(|()| data), view.unanswered())
+            });
+            let mut question = raw.receive();
+            let header = raw.header(command, body, 0);
+            raw.send(header, body, &[]);
+            eventually("the request waits", || bench.device.locking.load(Ordering::Relaxed) > locking);
+            for last in [false, true] {
+                let body = [&question.body[..], &[7; 4]].concat();
+                let size = (HEADER_LEN + body.len()) as u32;
+                raw.send(Header { size, flags: TYPE_REPLY, ..question.header }, &body, &[]);
+                if !last {
+                    question = raw.receive();
+                }
+            }
+            assert_eq!(step.join().unwrap(), (Ok([7; 8]), false));
+            drop(held);
+            let reply = raw.receive();
+            assert_eq!((reply.header.id, reply.header.error), (header.id, 0));
+        });
+    }
+}
+
 #[test]
 fn refused_wrong_or_missing_dma_reply_is_a_fault() {
     let bench = ServerBench::new();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The thread with a client that refuses each message.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use arctic_device_model::host::Function;
 
 use super::*;
-use crate::vfio_user::channel::tests::sender;
+use crate::vfio_user::channel::tests::connection;
+use crate::vfio_user::inbox::{Inbox, Received};
 use crate::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, TYPE_REPLY, command};
 
 const BARS: BarAddresses = [0x10_0000_0000, 0x20_0000_0000];
@@ -23,19 +24,19 @@ fn identity() -> Identity {
 
 /// The PF's client; its messages arrive on this thread.
 struct Client {
-    dma: Arc<ClientDma>,
+    inbox: Arc<Inbox>,
     memory: Arc<GuestMemory>,
     socket: UnixStream,
 }
 
 impl Client {
     fn new() -> Self {
-        let (sender, socket) = sender();
+        let (sender, inbox, socket) = connection();
         socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let memory = Arc::new(GuestMemory::default());
-        let dma = Arc::new(ClientDma::new(sender, 4096, memory.ledger().clone(), Function::PF));
-        memory.connect(dma.clone());
-        Client { dma, memory, socket }
+        let dma = Arc::new(ClientDma::new(sender, inbox.clone(), 4096, memory.ledger().clone(), Function::PF));
+        memory.connect(dma);
+        Client { inbox, memory, socket }
     }
 
     /// Starts the thread, and requires a write for the only VF.
@@ -56,7 +57,11 @@ impl Client {
     }
 
     fn refuse(&self, header: Header) {
-        self.dma.answered(&Header { flags: TYPE_REPLY | FLAG_ERROR, error: 19, ..header }, &[]);
+        let size = u32::try_from(HEADER_LEN).unwrap();
+        let reply = Header { size, flags: TYPE_REPLY | FLAG_ERROR, error: 19, ..header };
+        (&self.socket).write_all(&reply.encode()).unwrap();
+        let received = self.inbox.receive(&mut Vec::new(), &mut Vec::new());
+        assert!(matches!(received, Ok(Received::Reply)));
     }
 
     /// Stops the thread while it waits for the reply to `header`.
@@ -140,7 +145,7 @@ fn a_search_ends_at_the_deadline() {
     };
     let pf = Pf { identity: identity(), vf_bars: BARS };
     let attempt = Attempt {
-        client: client.dma.clone(),
+        client: client.memory.client().unwrap(),
         pf,
         vf: 0,
         step: Step::MemoryOn,
