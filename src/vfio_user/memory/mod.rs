@@ -16,10 +16,9 @@ mod sections;
 mod table;
 
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use arctic_device_model::host::{DmaView, Function};
@@ -27,7 +26,7 @@ use arctic_device_model::sync::IgnorePoison;
 
 use self::backing::{Access, Backings, CLIENT};
 use self::sections::{Change, Section};
-use self::table::{ClientView, Generation, Table};
+use self::table::{ClientView, Drained, Generation, Table};
 use crate::vfio_user::quota::{Account, Charge, Counted, Ledger};
 use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, Errno, StepBudget};
@@ -48,6 +47,8 @@ pub struct GuestMemory {
     /// The function's name in log messages.
     pub(crate) name: String,
     table: ArcSwap<Table>,
+    /// Signalled when no step uses a generation of tables any longer.
+    drained: Arc<Drained>,
     /// Serialises changes; also holds the client's files.
     change: Mutex<Connection>,
     account: Arc<Account>,
@@ -79,10 +80,12 @@ impl GuestMemory {
     /// The memory of `function`, called `name` in log messages, with the per-function limits of `ledger`; empty until
     /// its client maps sections.
     pub fn new(function: Function, name: String, ledger: Arc<Ledger>) -> Self {
+        let drained = Arc::default();
         GuestMemory {
             function,
             name,
-            table: ArcSwap::default(),
+            table: ArcSwap::from_pointee(Table { generation: Generation::new(&drained), ..Table::default() }),
+            drained,
             change: Mutex::default(),
             account: Account::new(ledger),
             slow: AtomicBool::new(false),
@@ -123,12 +126,17 @@ impl GuestMemory {
         self.change.lock().ignore_poison()
     }
 
+    /// A table without sections.
+    fn empty(&self, client: Option<Arc<ClientDma>>) -> Arc<Table> {
+        Arc::new(Table { client, generation: Generation::new(&self.drained), ..Table::default() })
+    }
+
     /// Sets the client that provides memory without descriptors, and removes all sections.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
         let mut connection = self.change();
         self.slow.store(false, Ordering::Relaxed);
         self.refused.store(false, Ordering::Relaxed);
-        self.table.store(Arc::new(Table { client: Some(client), ..Table::default() }));
+        self.table.store(self.empty(Some(client)));
         *connection = Connection { _counted: Some(self.account.ledger().session()), ..Connection::default() };
     }
 
@@ -136,7 +144,7 @@ impl GuestMemory {
     /// are dropped.
     pub(crate) fn clear(&self) {
         let mut connection = self.change();
-        self.table.store(Arc::default());
+        self.table.store(self.empty(None));
         *connection = Connection::default();
     }
 
@@ -191,7 +199,8 @@ impl GuestMemory {
                 (iova, size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?)
             }
         };
-        let (old, used) = {
+        // The backings are dropped last, so that this thread removes the mappings.
+        let (_backings, used) = {
             let mut connection = self.change();
             let old = self.table.load_full();
             if !old.sections.meets(first, last) {
@@ -201,29 +210,13 @@ impl GuestMemory {
             if change.removed.iter().all(|section| section.backing == CLIENT) {
                 return self.apply(&mut connection, &old, change, old.generation.clone());
             }
-            self.apply(&mut connection, &old, change, Arc::default())?;
+            self.apply(&mut connection, &old, change, Generation::new(&self.drained))?;
             connection.used.retain(|generation| generation.strong_count() != 0);
-            let used = connection.used.clone();
+            // Steps use this table, older tables of its generation, and tables of older generations.
             connection.used.push(Arc::downgrade(&old.generation));
-            (old, used)
+            (old.backings.clone(), connection.used.clone())
         };
-        let start = Instant::now();
-        // Steps use this table, older tables of its generation, and tables of older generations. This thread's own
-        // reference to the table is dropped last, so that it removes the mappings.
-        let in_use = || {
-            Arc::strong_count(&old) > 1
-                || Arc::strong_count(&old.generation) > 1
-                || used.iter().any(|generation| generation.strong_count() != 0)
-        };
-        while in_use() {
-            if start.elapsed() > DRAIN_TIMEOUT {
-                return Err(Errno::EBUSY);
-            }
-            thread::sleep(Duration::from_micros(50));
-        }
-        // Accesses of the steps happen before the return.
-        fence(Ordering::Acquire);
-        Ok(())
+        if self.drained.wait(&used, DRAIN_TIMEOUT) { Ok(()) } else { Err(Errno::EBUSY) }
     }
 
     fn warn_of_limit(&self, error: Errno, what: &str, remedy: &str) {

@@ -2,9 +2,12 @@
 //! A snapshot of one client's sections with their backings: the view of guest memory for one step.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::Duration;
 
 use arctic_device_model::host::{DmaFault, DmaView};
+use arctic_device_model::sync::IgnorePoison;
 use vm_memory::VolatileSlice;
 
 use super::backing::Backing;
@@ -15,10 +18,47 @@ use crate::vfio_user::{ClientDma, StepBudget};
 /// The client that provides memory without a file, and the step's budget for waiting on it.
 pub type ClientAccess<'v> = (&'v ClientDma, &'v StepBudget);
 
+/// Signalled when the last table of a generation is dropped.
+#[derive(Default)]
+pub struct Drained {
+    lock: Mutex<()>,
+    dropped: Condvar,
+}
+
+impl Drained {
+    /// Waits until all tables of `generations` have been dropped, at most for `limit`. Returns whether they have.
+    pub fn wait(&self, generations: &[Weak<Generation>], limit: Duration) -> bool {
+        let in_use = || generations.iter().any(|generation| generation.strong_count() != 0);
+        let lock = self.lock.lock().ignore_poison();
+        drop(self.dropped.wait_timeout_while(lock, limit, |()| in_use()).ignore_poison());
+        let drained = !in_use();
+        // Accesses of the steps happen before the return.
+        fence(Ordering::Acquire);
+        drained
+    }
+}
+
 /// Held by each table between two unmaps of memory files. When the last of these tables is dropped, no step uses what the
 /// second unmap has removed.
 #[derive(Default)]
-pub struct Generation;
+pub struct Generation {
+    drained: Arc<Drained>,
+}
+
+impl Generation {
+    /// A generation whose end `drained` signals.
+    pub fn new(drained: &Arc<Drained>) -> Arc<Generation> {
+        Arc::new(Generation { drained: drained.clone() })
+    }
+}
+
+impl Drop for Generation {
+    fn drop(&mut self) {
+        // A thread that has found the generation in use, with the lock held, is then asleep.
+        drop(self.drained.lock.lock().ignore_poison());
+        self.drained.dropped.notify_all();
+    }
+}
 
 /// A snapshot of the sections of one client.
 #[derive(Clone, Default)]

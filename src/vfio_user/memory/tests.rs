@@ -8,6 +8,7 @@ mod tables;
 
 use std::ffi::CStr;
 use std::os::unix::fs::FileExt;
+use std::thread;
 
 use arctic_device_model::host::DmaFault;
 use arctic_device_model::profile::limits::Limits;
