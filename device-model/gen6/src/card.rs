@@ -14,6 +14,7 @@ use std::sync::{Arc, RwLock};
 
 use arctic_base::gpu::Host;
 use arctic_base::registers::{read_dwords, write_dwords};
+use arctic_base::wakeup::MemoryGeneration;
 
 use self::work::EngineSlot;
 pub use self::work::STEP_BUDGET;
@@ -38,13 +39,16 @@ pub struct Card {
     accesses: RwLock<()>,
     /// The engines, by [`EngineId::index`](crate::topology::EngineId::index).
     engines: Box<[EngineSlot]>,
+    /// Counts the steps after which memory or registers may have changed, for which other engines wait.
+    changes: MemoryGeneration,
 }
 
 impl Card {
     /// Creates the card that `profile` describes, powered on.
     pub fn power_on(profile: &IntegratedProfile, host: Host) -> Arc<Self> {
         let engines = profile.generation.engines().map(|(engine, _)| EngineSlot::new(engine)).collect();
-        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), engines })
+        let changes = MemoryGeneration::new();
+        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), engines, changes })
     }
 
     /// State that the units share.

@@ -3,6 +3,7 @@
 
 use std::sync::RwLockWriteGuard;
 
+use arctic_base::priority_mutex::PriorityGuard;
 use arctic_base::state::{RestoreError, Versioned};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use crate::generation::EngineRef;
 use crate::gt::saved::SavedGt;
 use crate::interrupts::saved::SavedInterrupts;
 use crate::memory::saved::SavedGgtt;
-use crate::sync::{IgnorePoison, MutexGuard};
+use crate::sync::IgnorePoison;
 
 /// Saved state of the card: all units with their versions. Not part of it are guest memory, configuration space and
 /// counts for monitoring. Deserialising it fails if it contains a unit that this version does not know.
@@ -34,15 +35,15 @@ pub struct SavedCard {
 impl EngineSlot {
     /// The engine's state. Where it is restored, its next step is due at once.
     fn save(&self, held: &Engine) -> Versioned<SavedEngine> {
-        let EngineSlot { id: _, engine: _, due: _, wait: _ } = self;
+        let EngineSlot { id: _, engine: _, wakeup: _ } = self;
         Versioned::new(held.save())
     }
 }
 
 impl Card {
     /// Waits for the end of steps and accesses, and prevents others. What is left by rings that were disabled is dropped.
-    fn hold(&self) -> (Vec<(&EngineSlot, MutexGuard<'_, Engine>)>, RwLockWriteGuard<'_, ()>) {
-        let mut engines: Vec<_> = self.engines.iter().map(|slot| (slot, slot.lock())).collect();
+    fn hold(&self) -> (Vec<(&EngineSlot, PriorityGuard<'_, Engine>)>, RwLockWriteGuard<'_, ()>) {
+        let mut engines: Vec<_> = self.engines.iter().map(|slot| (slot, slot.engine.hold())).collect();
         let accesses = self.accesses.write().ignore_poison();
         engines.iter_mut().for_each(|(_, engine)| engine.take_restart(&self.gt));
         (engines, accesses)
@@ -51,7 +52,7 @@ impl Card {
     /// Saves the card between two steps of its engines and two accesses to its BARs, of which it waits for the end. Its
     /// state stays as it is.
     pub fn save(&self) -> SavedCard {
-        let Card { gt, accesses: _, engines: _ } = self;
+        let Card { gt, accesses: _, engines: _, changes: _ } = self;
         let (held, _accesses) = self.hold();
         SavedCard {
             gt: Versioned::new(gt.save()),

@@ -143,8 +143,8 @@ pub(super) struct Activity {
     pub(super) latest_pages: [AtomicU32; LATEST],
     /// Number of writes of GGTT entries when `latest_pages` was stored; after another write its GGTT pages are not shown.
     pub(super) latest_ggtt_writes: AtomicU64,
-    /// Number of beginnings and ends of steps: odd while a worker executes one.
-    pub(super) steps: AtomicU64,
+    /// A worker executes a step.
+    pub(super) executing: AtomicBool,
     /// A batch is being executed.
     pub(super) in_batch: AtomicBool,
     /// A command has been executed in part. A stopped parser completes it first.
@@ -178,21 +178,12 @@ impl Gt {
         &self.activity[engine.index()]
     }
 
-    /// A worker begins or ends a step of `engine`, with the lock of its `EngineSlot` held. While it executes a step, the
-    /// engine is not idle.
-    pub fn set_stepping(&self, engine: EngineId, stepping: bool) {
-        let before = self.activity(engine).steps.fetch_add(1, Ordering::AcqRel);
-        debug_assert_eq!(before.is_multiple_of(2), stepping, "a step begins or ends twice");
-        // Pairs with the fence in `step_in_progress`: either the driver that has stopped the parser, or invalidated
-        // translations, sees the step, or the step sees that the parser is stopped, or the invalidation.
+    /// Records whether a worker executes a step of `engine`, with the engine's lock held. Meanwhile the engine is not idle.
+    pub fn set_executing(&self, engine: EngineId, executing: bool) {
+        self.activity(engine).executing.store(executing, Ordering::Release);
+        // Pairs with the fence in `engine_idle`: either the driver that has stopped the parser sees the step, or the step
+        // sees that the parser is stopped.
         fence(Ordering::SeqCst);
-    }
-
-    /// A number that identifies the step in progress: the same step if two calls return the same; none between two steps.
-    /// Changes of registers and of entries of the GGTT before this call are visible to later steps.
-    pub fn step_in_progress(&self, engine: EngineId) -> Option<u64> {
-        fence(Ordering::SeqCst);
-        Some(self.activity(engine).steps.load(Ordering::Acquire)).filter(|steps| !steps.is_multiple_of(2))
     }
 
     /// Resets what `engine` is doing, without its registers: besides [`Activity::end`], flushes are no longer suspended and
@@ -304,11 +295,12 @@ impl Gt {
     /// parser is stopped between two commands. One that has halted at a command is idle only when the driver stops its
     /// parser.
     pub fn engine_idle(&self, engine: EngineId) -> bool {
-        let stepping = self.step_in_progress(engine).is_some();
+        fence(Ordering::SeqCst);
         let activity = self.activity(engine);
+        let executing = activity.executing.load(Ordering::Acquire);
         let halted = activity.halted.load(Ordering::Acquire);
         let stopped = MODE_STOP.is_set(self.engine_value(engine, MI_MODE));
-        !stepping && !self.engine_runnable(engine) && (!halted || stopped)
+        !executing && !self.engine_runnable(engine) && (!halted || stopped)
     }
 
     /// Returns whether all engines are idle.

@@ -82,7 +82,7 @@ impl Activity {
             invalidations: _,
             latest_pages: _,
             latest_ggtt_writes: _,
-            steps: _,
+            executing: _,
             in_batch: _,
             in_command: _,
             halted,
