@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Executes a part of the pending blit, and continues behind its command when the blit is complete. A fault ends it;
-    /// its remaining pixels are not written.
+    /// its remaining pixels are not written. An access that the client has not answered is tried again.
     pub(super) fn continue_blit(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
         let Some(pending) = &mut self.pending else { return Flow::Jumped };
         let (length, cost) = (pending.length, pending.blit.cost());
@@ -84,6 +84,10 @@ impl Engine {
                 return Flow::Pause;
             }
             Ok(Progress::Done) => {}
+            Err(_) if self.tries_again(gt, memory) => {
+                gt.set_in_command(self.id, true);
+                return Flow::Wait;
+            }
             Err(fault) => gt.record_fault(self.id, &fault),
         }
         self.pending = None;

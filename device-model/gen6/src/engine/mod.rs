@@ -87,6 +87,8 @@ pub struct Engine {
     blit_budget: usize,
     /// Cached translations, between the steps; none after a panic in a step. No reset of the engine changes them (IVB-037).
     tlb: Option<Tlb>,
+    /// Time of the first of the steps in a row that ended with an unanswered access, in ns of the card's time.
+    unanswered_since: Option<u64>,
     skipped: Skipped,
 }
 
@@ -147,6 +149,7 @@ impl Engine {
             pending: None,
             blit_budget: BLIT_BYTES,
             tlb: Some(Tlb::default()),
+            unanswered_since: None,
             skipped: Skipped::new(),
         }
     }

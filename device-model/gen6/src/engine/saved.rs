@@ -45,9 +45,10 @@ impl SavedState for SavedEngine {
 impl Engine {
     /// Returns the state of the streamer, between two steps. Its counts for monitoring are not part of it.
     pub fn save(&self) -> SavedEngine {
-        // A step begins with a new budget. A TLB may lose its translations at any time.
-        let Engine { id: _, batch, waiting, arbitration, blit_setup, pending, blit_budget: _, tlb: _, skipped: _ } =
-            self;
+        // A step begins with a new budget. A TLB may lose its translations at any time. Where the state is restored, accesses
+        // have another client.
+        let Engine { id: _, batch, waiting, arbitration, blit_setup, pending, blit_budget: _, tlb: _, .. } = self;
+        let Engine { unanswered_since: _, skipped: _, .. } = self;
         SavedEngine {
             batch: *batch,
             waiting: *waiting,

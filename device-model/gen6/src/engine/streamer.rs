@@ -9,12 +9,15 @@ use super::{Current, Engine, Fetch, Flow, Outcome};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, MiCommand, Pipeline};
 use crate::gt::Gt;
-use crate::memory::{Fault, MappedPages, Memory, PAGE, Space};
+use crate::memory::{Fault, MappedPages, Memory, PAGE, Space, Tlb};
 use crate::registers::engine::{
     ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_REPORT, CTL_WAIT, DMA_FADD, HEAD,
     HEAD_OFFSET, HEAD_WRAPS, IPEHR, IPEIR, MI_MODE, MODE_INVALIDATE_POINTER, NOPID, START, UHPTR, VALID,
 };
 use crate::registers::interrupt::USER_INTERRUPT;
+
+/// Time for which an access that the client does not answer is tried again, in nanoseconds of the card's time.
+const UNANSWERED: u64 = 30_000_000_000;
 
 impl Engine {
     /// Executes at most `budget` commands, and blits up to a limit of their bytes. `view` is the guest's memory.
@@ -23,8 +26,27 @@ impl Engine {
         let outcome = self.commands(gt, &memory, budget);
         // Translations that were invalidated since the last command are not shown.
         memory.follow(gt.invalidations(self.id));
+        let unanswered = memory.unanswered();
         self.tlb = memory.into_tlb().inspect(|tlb| gt.store_latest_pages(self.id, tlb));
+        if unanswered {
+            // It may have cached the absence of a translation that could not be read.
+            self.tlb = Some(Tlb::default());
+        } else {
+            self.unanswered_since = None;
+        }
         outcome
+    }
+
+    /// Returns whether the client has not answered the access at which the current command has failed. The command is then
+    /// to be executed again later; after a limited time, the access is dropped.
+    #[cold]
+    pub(super) fn tries_again(&mut self, gt: &Gt, memory: &Memory<'_>) -> bool {
+        if !memory.unanswered() {
+            return false;
+        }
+        let now = gt.now();
+        let since = *self.unanswered_since.get_or_insert(now);
+        now.saturating_sub(since) < UNANSWERED
     }
 
     fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
@@ -85,6 +107,7 @@ impl Engine {
         self.publish_batch(gt);
         let header = match memory.read32(fetch.space, address) {
             Ok(header) => header,
+            Err(_) if self.tries_again(gt, memory) => return Flow::Wait,
             Err(fault) => return self.halt(gt, fault),
         };
         gt.registers.set(self.offset(gt, IPEHR), header);
@@ -100,6 +123,7 @@ impl Engine {
         self.trace(&current);
         let flow = match self.dispatch(&current, command) {
             Ok(flow) => flow,
+            Err(_) if self.tries_again(gt, memory) => Flow::Wait,
             Err(fault) => {
                 // The access is dropped; the engine continues.
                 gt.record_fault(self.id, &fault);

@@ -9,6 +9,7 @@ mod properties;
 mod rings;
 mod spaces;
 mod translations;
+mod unanswered;
 
 use std::sync::Arc;
 

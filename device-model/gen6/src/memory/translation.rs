@@ -110,6 +110,12 @@ impl<'m> Memory<'m> {
         self.bypass.set(bypass);
     }
 
+    /// Returns whether an access was not answered by the client ([`DmaView::unanswered`]). A fault is then no property of
+    /// the address.
+    pub fn unanswered(&self) -> bool {
+        self.view.unanswered()
+    }
+
     /// The table of the GGTT.
     #[inline]
     pub fn ggtt(&self) -> &'m Ggtt {
