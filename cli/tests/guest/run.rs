@@ -34,29 +34,6 @@ pub fn others<'a>(document: &'a Value, wanted: &str) -> Vec<&'a Value> {
     document["results"].as_array().unwrap().iter().filter(|result| result["result"] != wanted).collect()
 }
 
-/// Runs an IGT list. Each subtest must pass; a skip is a failure.
-///
-/// Tests of xe_waitfence are repeated up to twice. In these tests, seven binds write their sequence numbers to the same
-/// address, which must finally contain the last number. xe may perform a bind with the CPU, and signal it, while an
-/// earlier bind still waits for the copy engine to clear its memory; then the earlier number is written last. This race
-/// between xe and the test exists on any card.
-pub fn igt_passes(arguments: &[&str]) -> Value {
-    let (mut status, first) = arctic(arguments);
-    let mut report = first.clone();
-    for _ in 0..2 {
-        let failed = others(&report, "pass");
-        let racing = |result: &&Value| result["test"].as_str().is_some_and(|test| test.starts_with("xe_waitfence@"));
-        if failed.is_empty() || !failed.iter().all(racing) {
-            break;
-        }
-        (status, report) = arctic(&[arguments, &["--filter", "xe_waitfence"]].concat());
-    }
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!((status, &first["skipped"]), (Some(0), &Value::from(0)));
-    assert_eq!(first["clocks"].as_array().unwrap().len() as u64, first["guests"].as_u64().unwrap());
-    first
-}
-
 /// Checks that each virtual function was enabled and probed, and that workloads passed on an engine of each class.
 pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
     let lines = report["vfs"].as_array().unwrap();

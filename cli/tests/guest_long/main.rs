@@ -9,7 +9,30 @@ mod own_guest;
 // Included by path: the module needs the path of the program, which cargo sets only for tests of this package.
 #[path = "../guest/run.rs"]
 mod run;
-use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others, vfs_work_twice};
+use run::{CLASSES, all_worked, arctic, list, one_guest, others, vfs_work_twice};
+
+/// Runs an IGT list. Each subtest must pass; a skip is a failure.
+///
+/// Tests of xe_waitfence are repeated up to twice. In these tests, seven binds write their sequence numbers to the same
+/// address, which must finally contain the last number. xe may perform a bind with the CPU, and signal it, while an
+/// earlier bind still waits for the copy engine to clear its memory; then the earlier number is written last. This race
+/// between xe and the test exists on any card.
+fn igt_passes(arguments: &[&str]) -> Value {
+    let (mut status, first) = arctic(arguments);
+    let mut report = first.clone();
+    for _ in 0..2 {
+        let failed = others(&report, "pass");
+        let racing = |result: &&Value| result["test"].as_str().is_some_and(|test| test.starts_with("xe_waitfence@"));
+        if failed.is_empty() || !failed.iter().all(racing) {
+            break;
+        }
+        (status, report) = arctic(&[arguments, &["--filter", "xe_waitfence"]].concat());
+    }
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &first["skipped"]), (Some(0), &Value::from(0)));
+    assert_eq!(first["clocks"].as_array().unwrap().len() as u64, first["guests"].as_u64().unwrap());
+    first
+}
 
 /// Seven virtual functions in the PF's guest are enabled, run workloads and are disabled, twice.
 #[test]
