@@ -243,9 +243,8 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
 pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     match guc.of(vf).state {
         State::Emptying => {
-            notify(ctx, vf, Notice::Reset);
+            notify_reset(guc, ctx, vf);
             guc.set_state(vf, State::ResetPending);
-            guc.of(vf).notify_again_at = ctx.now.saturating_add(NOTICE_INTERVAL);
         }
         State::Running => listen(guc, ctx, vf),
         _ => {}
@@ -263,24 +262,41 @@ pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, last
     }
 }
 
-/// Interval in nanoseconds after which the PF is notified again of an FLR that it has not started to handle.
-const NOTICE_INTERVAL: u64 = 2_000_000_000;
+/// Interval in nanoseconds between repeated notifications of FLRs. xe's VF driver waits 50 ms for a reply and gives up
+/// after ten attempts (xe: xe_guc_mmio_send_recv, vf_reset_guc_state); the PF driver must be notified, and handle the FLR,
+/// within that time.
+const NOTICE_INTERVAL: u64 = 20_000_000;
 
-/// Notifies the PF again of each FLR that it has not started to handle for [`NOTICE_INTERVAL`]. Linux loses a
-/// notification that it receives after its FLR_FINISH of an earlier FLR has been executed and before it has recorded
-/// that; the VF would never be served again. A repeated notification does no harm: Linux receives it before the end of
-/// the FLR that the first one began, and ignores it (xe: pf_begin_vf_flr). Returns the time of the next notification.
+/// Notifies the PF again of an FLR that it has not started to handle. Linux loses a notification that it receives after
+/// its FLR_FINISH of an earlier FLR has been executed and before it has recorded that; the VF would never be served
+/// again. A repeated notification does no harm: Linux receives it before the end of the FLR that the first one began,
+/// and ignores it (xe: pf_begin_vf_flr).
+///
+/// One FLR is notified again in each [`NOTICE_INTERVAL`], the one with the oldest notification: Linux logs each
+/// notification, and after a reset of many VFs it is busy with the first ones for longer than the interval. None is
+/// notified again while the PF has messages to read, because it may find the notification among them. Returns the time
+/// of the next notification.
 pub fn repeat_notices(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Option<u64> {
-    let mut next = None;
-    for vf in functions(guc.resets_pending()) {
-        let of = guc.of(vf);
-        if of.notify_again_at <= ctx.now {
-            of.notify_again_at = ctx.now.saturating_add(NOTICE_INTERVAL);
-            notify(ctx, vf, Notice::Reset);
-        }
-        next = next.into_iter().chain([guc.of(vf).notify_again_at]).min();
+    let noticed_at = |vf: &Function| guc.scheduler.functions[*vf].noticed_at;
+    let pending = guc.resets_pending();
+    let oldest = functions(pending).min_by_key(noticed_at)?;
+    let latest = functions(pending).map(|vf| noticed_at(&vf)).max()?;
+    let due = latest.saturating_add(NOTICE_INTERVAL);
+    if ctx.now < due {
+        return Some(due);
     }
-    next
+    let gam = &mut ctx.gam(Function::PF);
+    let channel = &guc.of(Function::PF).client.channel;
+    if channel.as_ref().is_some_and(|channel| channel.all_read(gam)) {
+        notify_reset(guc, ctx, oldest);
+    }
+    Some(ctx.now.saturating_add(NOTICE_INTERVAL))
+}
+
+/// Notifies the PF of an FLR.
+fn notify_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
+    notify(ctx, vf, Notice::Reset);
+    guc.of(vf).noticed_at = ctx.now;
 }
 
 /// Updates of the second-level translation: the GGTT entries written by the VF, and its local memory.

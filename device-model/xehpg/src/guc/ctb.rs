@@ -415,6 +415,11 @@ impl Channel {
         self.waiting.len()
     }
 
+    /// Returns whether the host has read all messages.
+    pub fn all_read(&self, gam: &mut Gam<'_>) -> bool {
+        !self.unsent() && self.g2h.field(gam, HEAD) == Ok(self.g2h.own)
+    }
+
     /// Writes queued messages to the ring while there is space, then publishes the tail. Returns whether the host has
     /// new messages to read.
     pub fn flush(&mut self, gam: &mut Gam<'_>) -> bool {

@@ -29,9 +29,9 @@ pub struct GucFunction {
     pub config: VfConfig,
     /// GGTT range last assigned to the function. Kept across boots, because the VF's GGTT entries survive a GuC reset.
     pub granted: Range<u64>,
-    /// Time in nanoseconds at which the PF is notified again of an FLR ([`super::control::repeat_notices`]); valid in
-    /// the state [`State::ResetPending`].
-    pub(super) notify_again_at: u64,
+    /// Time in nanoseconds at which the PF was last notified of an FLR ([`super::control::repeat_notices`]); valid in the
+    /// state [`State::ResetPending`].
+    pub(super) noticed_at: u64,
     /// Request counters since the last boot.
     pub counters: Counters,
     /// Number of log messages about requests of the function.

@@ -237,6 +237,77 @@ fn pf_is_notified_after_local_memory_is_released() {
     rig.connect(VF1);
 }
 
+impl Rig {
+    /// Advances the clock by `ms` in steps of 1 ms, each with a GuC step if one is due. Returns the messages to the PF,
+    /// each with the time in ms after which it was read; the PF reads them only if `reads`.
+    fn wait(&mut self, ms: u64, reads: bool) -> Vec<(u64, Vec<u32>)> {
+        let mut got = Vec::new();
+        for passed in 1..=ms {
+            self.host.pass(1_000_000);
+            if self.host.deadline.is_some_and(|at| at <= self.host.clock.now()) {
+                self.step();
+            }
+            if reads {
+                got.extend(self.host.received().into_iter().map(|message| (passed, message)));
+            }
+        }
+        got
+    }
+}
+
+/// Linux ignores a notification that it receives between its FLR_FINISH and its own record of it. The next one must come
+/// while the VF's driver still waits: it gives up after 0.6 s, of which the PF driver needs a part for the FLR.
+#[test]
+fn a_lost_notification_of_an_flr_is_repeated_while_the_vf_driver_waits() {
+    let mut rig = Rig::talking();
+    rig.reset_function(VF1);
+    rig.step();
+    let notice = |vf: u32| vec![3, 0x9000_5106, vf, 1];
+    assert_eq!(rig.host.received(), [notice(1)]);
+    rig.control_and_collect(VF1, 4);
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    rig.reset_function(VF1);
+    rig.step();
+    assert_eq!(rig.host.received(), [notice(1)], "ignored: the driver has not recorded the end of the first FLR");
+    let again = rig.wait(100, true);
+    assert!(again.first().is_some_and(|(ms, message)| *ms <= 50 && *message == notice(1)), "{again:?}");
+    assert!(again.len() <= 5, "Linux logs each notification: {again:?}");
+    rig.control_and_collect(VF1, 4);
+    assert_eq!(rig.wait(100, true), [], "the PF driver handles the FLR");
+    assert_eq!(rig.control(VF1, 5), SUCCESS);
+    rig.connect(VF1);
+}
+
+/// While the PF driver has messages to read, it may find the notification among them, and further ones would only fill
+/// its ring.
+#[test]
+fn no_notification_of_an_flr_is_repeated_before_it_is_read() {
+    let mut rig = Rig::talking();
+    rig.reset_function(VF1);
+    rig.step();
+    rig.wait(3000, false);
+    let tail = rig.host.peek(CTB + 0x804);
+    assert_eq!(rig.host.received().len(), 1);
+    assert_eq!(rig.host.peek(CTB + 0x804), tail);
+    let again = rig.wait(50, true);
+    assert!((1..=2).contains(&again.len()), "{again:?}");
+}
+
+/// After the reset of many VFs the PF driver handles one after the other. Notifications of the others do not keep it
+/// from that: together they are as frequent as those of one VF, and each VF has its turn.
+#[test]
+fn repeated_notifications_of_several_vfs_are_paced() {
+    let mut rig = Rig::talking();
+    for vf in [VF1, VF2] {
+        rig.reset_function(vf);
+    }
+    rig.step();
+    assert_eq!(rig.host.received().len(), 2);
+    let again = rig.wait(200, true);
+    assert!((8..=10).contains(&again.len()), "{again:?}");
+    assert!(again.windows(2).all(|pair| pair[0].1[2] != pair[1].1[2]), "{again:?}");
+}
+
 /// The PF driver is unloaded while it handles an FLR. The card completes the next FLR.
 #[test]
 fn pf_driver_unloaded_during_flr() {
