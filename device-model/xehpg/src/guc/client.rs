@@ -58,7 +58,8 @@ pub enum State {
     /// Its requests are executed.
     #[default]
     Running,
-    /// Paused by the PF: its contexts leave the engines, and its requests stay pending.
+    /// Paused by the PF: its contexts leave the engines, messages for earlier requests are sent, and its requests stay
+    /// pending.
     Paused {
         /// Whether PAUSE_DONE has been sent to the PF.
         notified: bool,

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::Step;
 use super::client::State;
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
@@ -131,6 +132,7 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let next = match (m[1], state) {
         (PAUSE, State::Running) => {
             guc.scheduler.pause(ctx, vf);
+            guc.of(vf).paused_at = ctx.now;
             State::Paused { notified: false }
         }
         (RESUME, State::Paused { .. }) => {
@@ -175,16 +177,31 @@ fn listen(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     }
 }
 
-/// Notifies the PF of each VF that has completed a pause, i.e. has no context on an engine.
-pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+/// Time in nanoseconds after PAUSE for which PAUSE_DONE waits for space in the VF's CT buffer. Linux waits one second for
+/// PAUSE_DONE (xe: pf_get_default_timeout).
+const OWED_LIMIT: u64 = 200_000_000;
+
+/// Notifies the PF of each VF that has completed a pause: no context is on an engine, and all messages for earlier
+/// requests are in the VF's CT buffer. After a migration, xe's VF driver does not expect a message for an earlier request
+/// (xe: guc_ct_change_state, guc_exec_queue_revert_pending_state_change). Messages for which the VF makes no space in
+/// [`OWED_LIMIT`], for example because its processors have been stopped, are sent when it is resumed. Returns the
+/// functions with new messages.
+pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Step {
+    let mut step = Step::default();
     for vf in functions(guc.pausing()) {
         // While the memory of an earlier reset is being emptied, data that the PF writes to restore the VF may be lost.
-        if guc.scheduler.quiet(vf) && !ctx.gt.memory.is_emptying(vf) {
+        if !guc.scheduler.quiet(vf) || ctx.gt.memory.is_emptying(vf) {
+            continue;
+        }
+        let (sent, complete) = guc.settle_up(ctx, vf);
+        step.merge(sent);
+        if complete || ctx.now.saturating_sub(guc.of(vf).paused_at) >= OWED_LIMIT {
             guc.set_state(vf, State::Paused { notified: true });
             second_level::copy_global(ctx, vf);
             notify(ctx, vf, Notice::PauseDone);
         }
     }
+    step
 }
 
 /// Drops what the VF's driver has set up, and its counts of adverse events.

@@ -32,6 +32,8 @@ pub struct GucFunction {
     /// Time in nanoseconds at which the PF was last notified of an FLR ([`super::control::repeat_notices`]); valid in the
     /// state [`State::ResetPending`].
     pub(super) noticed_at: u64,
+    /// Time in nanoseconds of the last PAUSE; valid in the state [`State::Paused`].
+    pub(super) paused_at: u64,
     /// Request counters since the last boot.
     pub counters: Counters,
     /// Number of log messages about requests of the function.

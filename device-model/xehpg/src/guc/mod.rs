@@ -76,6 +76,14 @@ pub struct Step {
     pub messages: u64,
 }
 
+impl Step {
+    /// Adds the functions with new messages of `other`.
+    fn merge(&mut self, other: Step) {
+        self.interrupts |= other.interrupts;
+        self.messages |= other.messages;
+    }
+}
+
 /// The emulated GuC.
 #[derive(Default)]
 pub struct Guc {

@@ -61,7 +61,7 @@ impl GucState {
         let more = self.take_turns(ctx);
         doorbell_actions::serve(self, ctx);
         action::finish_invalidations(self, ctx);
-        control::finish_pauses(self, ctx);
+        let mut step = control::finish_pauses(self, ctx);
         let notice = control::repeat_notices(self, ctx);
         let next = self.scheduler.schedule(ctx);
         self.count_threshold_events(ctx);
@@ -69,7 +69,7 @@ impl GucState {
         if busy != was_busy {
             self.slpc.show(ctx.gt, busy);
         }
-        let mut step = self.send(ctx);
+        step.merge(self.send(ctx));
         let retry = match (self.unsent & !self.paused, (self.inaccessible | self.unnotified) & !self.paused) {
             (0, 0) => None,
             (0, _) => Some(ctx.now.saturating_add(OUT_OF_REACH_PAUSE)),
@@ -96,32 +96,48 @@ impl GucState {
         self.post(ctx);
         let mut step = Step::default();
         for function in functions((self.unsent | self.unnotified) & !self.paused) {
-            let client = &mut self.scheduler.functions[function].client;
-            let Some(channel) = &mut client.channel else {
-                self.unsent &= !function.bit();
-                self.unnotified &= !function.bit();
-                continue;
-            };
-            let new = channel.flush(&mut ctx.gam(function)) || self.unnotified & function.bit() != 0;
-            let via_client = ctx.views.of(function).may_wait_for_client();
-            if !channel.unsent() || channel.waiting() == 0 && !via_client {
-                self.unsent &= !function.bit();
-            }
-            self.unnotified &= !function.bit();
-            if !new {
-                continue;
-            }
-            if client.interrupt.configured() {
-                match client.interrupt.write(&mut ctx.gam(function)) {
-                    true => step.messages |= function.bit(),
-                    false if via_client => self.unnotified |= function.bit(),
-                    false => {}
-                }
-            } else {
-                step.interrupts |= function.bit();
-            }
+            step.merge(self.send_to(ctx, function));
         }
         step
+    }
+
+    /// Writes queued messages to the CT buffer of `function`.
+    fn send_to(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Step {
+        let mut step = Step::default();
+        let client = &mut self.scheduler.functions[function].client;
+        let Some(channel) = &mut client.channel else {
+            self.unsent &= !function.bit();
+            self.unnotified &= !function.bit();
+            return step;
+        };
+        let new = channel.flush(&mut ctx.gam(function)) || self.unnotified & function.bit() != 0;
+        let via_client = ctx.views.of(function).may_wait_for_client();
+        if !channel.unsent() || channel.waiting() == 0 && !via_client {
+            self.unsent &= !function.bit();
+        }
+        self.unnotified &= !function.bit();
+        if !new {
+            return step;
+        }
+        if client.interrupt.configured() {
+            match client.interrupt.write(&mut ctx.gam(function)) {
+                true => step.messages |= function.bit(),
+                false if via_client => self.unnotified |= function.bit(),
+                false => {}
+            }
+        } else {
+            step.interrupts |= function.bit();
+        }
+        step
+    }
+
+    /// Writes the messages for requests of `function` to its CT buffer. Returns also whether none is left; none of its
+    /// contexts may be on an engine, because it would cause further ones.
+    pub fn settle_up(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> (Step, bool) {
+        self.post(ctx);
+        let step = self.send_to(ctx, function);
+        let unsent = (self.unsent | self.unnotified) & function.bit() != 0;
+        (step, !unsent && self.of(function).client.invalidations.is_empty())
     }
 
     /// Serves the pending functions round-robin, each for a limited number of requests, so that a function with many

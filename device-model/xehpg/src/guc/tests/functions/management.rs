@@ -105,6 +105,69 @@ fn pause_resume_stop() {
     rig.connect(VF1);
 }
 
+/// Everything that a VF is owed for requests that were taken before a pause is in its ring before PAUSE_DONE: after a
+/// migration, xe's VF driver does not expect a message for an earlier request any more (xe: guc_ct_change_state,
+/// guc_exec_queue_revert_pending_state_change).
+#[test]
+fn messages_for_earlier_requests_precede_pause_done() {
+    let mut rig = Rig::talking();
+    rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF1, 1, EngineClass::VideoDecode);
+    rig.send_typed(VF1, 2, 0x1001, &[0, 0]);
+    rig.send_typed(VF1, 2, 0x4503, &[1]);
+    rig.step();
+    assert!(rig.received(VF1).is_empty(), "both contexts still run");
+    assert_eq!(rig.control_and_collect(VF1, 1), [[0x0012_0001, SUCCESS]]);
+    rig.host.end("bcs0", Outcome::Preempted);
+    rig.host.end("vcs0", Outcome::Preempted);
+    rig.step();
+    assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 3]]);
+    assert_eq!(rig.messages, VF1.function().bit(), "the VF is notified");
+    assert_eq!(rig.received(VF1), [vec![3, 0x9000_1002, 0, 0], vec![2, 0x9000_4600, 1]]);
+    assert_eq!(rig.control(VF1, 2), SUCCESS);
+    rig.step();
+    assert!(rig.received(VF1).is_empty());
+}
+
+/// PAUSE_DONE waits for space in the VF's ring, but not for longer than the PF driver waits for PAUSE_DONE (0.5 s): the
+/// VF's processors may have been stopped before. What found no space is sent when the VF is resumed.
+#[test]
+fn pause_done_waits_for_space_in_the_vfs_ring() {
+    for reads in [true, false] {
+        let mut rig = Rig::talking();
+        rig.start(VF1, 0, EngineClass::Copy);
+        rig.send_typed(VF1, 2, 0x1001, &[0, 0]);
+        rig.step();
+        // The ring is full: its head is just behind its tail.
+        let (head, tail) = (VF1.base() + ct::G2H_DESCRIPTOR, VF1.base() + ct::G2H_DESCRIPTOR + 4);
+        let empty = rig.peek(VF1, tail);
+        rig.poke(VF1, head, empty + 1);
+        rig.control_and_collect(VF1, 1);
+        rig.host.end("bcs0", Outcome::Preempted);
+        rig.step();
+        assert!(rig.host.received().is_empty(), "the ring is full");
+        assert_eq!(rig.wait(50, true), []);
+        if reads {
+            rig.poke(VF1, head, empty);
+        }
+        let done = rig.wait(400, true);
+        assert_eq!(done.len(), 1, "{done:?}");
+        assert_eq!(done[0].1, [3, 0x9000_5106, 1, 3]);
+        if reads {
+            assert!(done[0].0 <= 5, "{done:?}");
+            assert_eq!(rig.received(VF1), [[3, 0x9000_1002, 0, 0]]);
+        } else {
+            assert_eq!(rig.peek(VF1, tail), empty, "the memory of a paused VF is not written");
+            rig.poke(VF1, head, empty);
+            rig.wait(5, true);
+            assert_eq!(rig.peek(VF1, tail), empty, "the memory of a paused VF is not written");
+        }
+        assert_eq!(rig.control(VF1, 2), SUCCESS);
+        rig.step();
+        assert_eq!(rig.received(VF1).len(), usize::from(!reads));
+    }
+}
+
 /// Contract D.6: the reply contains the number of KLVs; SCHED_IF_IDLE sets the priority of all functions.
 #[test]
 fn vgt_policies() {
