@@ -199,13 +199,30 @@ impl Scheduler {
         self.functions.context(slot.context?)
     }
 
+    /// Returns the state of an instance. The time of an engine stands still while its member of a parallel context has
+    /// nothing to run, so the engine is then as busy as the one that the other members keep busy for longest.
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
         let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
         let slot = &self.slots[engine.index()];
-        self.context_on(slot).map_or(InstanceState::Free, |context| {
+        let Some(context) = self.context_on(slot) else { return InstanceState::Free };
+        let place = |engine: EngineId| {
+            let slot = &self.slots[engine.index()];
             slot.place(context.policies.priority, ctx.engines.waiting(engine), ctx.time(engine))
-        })
+        };
+        if slot.loaded || !slot.held {
+            return place(engine);
+        }
+        let runs = |engine: &EngineId| {
+            let other = &self.slots[engine.index()];
+            other.loaded && other.context == slot.context
+        };
+        let running = self.engines_of(class).map(|(_, engine)| engine).filter(runs).map(place);
+        let longest = running.max_by_key(|place| match place {
+            InstanceState::Busy { waiting: false, slice_left, .. } => slice_left.unwrap_or(u64::MAX).saturating_add(1),
+            _ => 0,
+        });
+        longest.unwrap_or_else(|| place(engine))
     }
 
     /// Loads contexts of `function` onto instances of a class. `fresh` is set if no other function claims these

@@ -275,6 +275,57 @@ fn a_dropped_function_leaves_nothing() {
     assert_eq!(bench.runs("bcs0"), Some((1, 9)), "its ids are free again");
 }
 
+/// A member that has completed its work leaves its engine idle, and the engine's time stands still then. The time slice
+/// of a parallel context nevertheless ends, on all of its engines with that of the members that still run.
+#[test]
+fn a_time_slice_ends_on_the_engine_of_an_idle_member() {
+    for idle in ["vcs0", "vcs2"] {
+        let other = if idle == "vcs0" { "vcs2" } else { "vcs0" };
+        for waiter in [2, 1] {
+            let mut bench = SchedulerBench::new();
+            bench.register(0, 1, EngineClass::VideoDecode, 0b01, 2);
+            bench.enable(0, 1, 2);
+            bench.step();
+            bench.end(idle, Outcome::Complete);
+            bench.step();
+            assert_eq!((bench.runs(idle), bench.runs(other)), (None, Some((0, 1))));
+            bench.register(
+                0,
+                2,
+                EngineClass::VideoDecode,
+                if idle == "vcs0" { 0b01 } else { 0b10 / waiter as u32 },
+                waiter,
+            );
+            bench.enable(0, 2, waiter);
+            bench.step();
+            assert!(!bench.scheduler.slot(engine_named(other)).leaving, "the slice has not ended");
+            bench.clock.advance(2 * MS);
+            bench.gt.engine_clocks[engine_named(other).index()].run(2 * MS);
+            bench.step();
+            assert!(bench.scheduler.slot(engine_named(other)).leaving, "{waiter} on {idle}: the slice has ended");
+            bench.end(other, Outcome::Preempted);
+            bench.step();
+            assert_eq!(bench.runs(idle), Some((0, 2)));
+        }
+    }
+}
+
+/// A parallel context gives way while none of its members has anything to do but wait.
+#[test]
+fn a_parallel_context_yields_when_its_running_members_wait() {
+    let mut bench = SchedulerBench::new();
+    bench.register(0, 1, EngineClass::VideoDecode, 0b01, 2);
+    bench.enable(0, 1, 2);
+    bench.step();
+    bench.end("vcs0", Outcome::Complete);
+    bench.end("vcs2", Outcome::Waiting);
+    bench.step();
+    bench.register(0, 2, EngineClass::VideoDecode, 0b01, 1);
+    bench.enable(0, 2, 1);
+    bench.step();
+    assert!(bench.scheduler.slot(engine_named("vcs2")).leaving);
+}
+
 /// Contract D.7 (VF_CONTROL PAUSE, RESUME): the contexts leave, by a reset if necessary, and are resumed later.
 #[test]
 fn pause_and_resume() {
