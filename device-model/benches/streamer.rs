@@ -82,7 +82,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let gt = Gt::new(&profile, memory, Arc::new(NullHost), Arc::new(ManualClock::default()));
     let mut engine = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = PPHWSP | DESCRIPTOR;
-    engine.load(&gt, Load { function, submitter: Submitter::Guc, context: 1, descriptor });
+    engine.load(&gt, Load { function, submitter: Submitter::Guc, context: 1, descriptor, members: 0 });
     (gt, engine)
 }
 

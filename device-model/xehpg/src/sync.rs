@@ -44,8 +44,8 @@
 //! | 6 | `GuestMemory::unmap` (`src/vfio_user/memory`) | views that began before the unmap | none | views end with their step; at most 1 s |
 //! | 7 | `EventCount::wait`, `Subscription::take`, the BAR programming thread | work | none | |
 //!
-//! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`] or an
-//! engine in use does something else.
+//! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`],
+//! `Engines::try_lock_members` or an engine in use does something else.
 //!
 //! [`Memory::begin_emptying`]: crate::memory::Memory::begin_emptying
 

@@ -269,6 +269,12 @@ impl EngineId {
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
+
+    /// Returns the engine as a bit of a set.
+    pub fn bit(self) -> u32 {
+        const { assert!(MAX_ENGINES <= 32) };
+        1 << self.0
+    }
 }
 
 /// The engines of a generation, before fusing. An [`EngineId`] is an index into this table.

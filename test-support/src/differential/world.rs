@@ -274,7 +274,13 @@ impl World {
             self.gt.registers.set(XE_HPG.engines.info(work.engine).mmio_base + 0x29c, 1 << 3);
             load_queue(engine, &self.gt, DESCRIPTOR);
         } else {
-            let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor: DESCRIPTOR };
+            let load = Load {
+                function: self.function,
+                submitter: Submitter::Guc,
+                context: 1,
+                descriptor: DESCRIPTOR,
+                members: 0,
+            };
             engine.load(&self.gt, load);
         }
     }

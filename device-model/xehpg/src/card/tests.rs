@@ -2,6 +2,8 @@
 //! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod parallel;
+
 use std::time::Duration;
 
 use arctic_fidelity::proves;

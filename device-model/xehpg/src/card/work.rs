@@ -2,10 +2,11 @@
 //! The work that is executed by worker threads, or by calls of [`Card::work`]: one bounded step of each timed unit.
 
 use super::{Card, STEP_BUDGET};
-use crate::engine::Outcome;
+use crate::engine::{Engine, Load, Outcome};
 use crate::gpu::WorkStatus;
 use crate::host::functions;
 use crate::interrupts::GUC2HOST;
+use crate::sync::MutexGuard;
 use crate::topology::EngineId;
 
 /// Result of a step of a timed unit.
@@ -109,23 +110,76 @@ impl Card {
         Stepped { worked: self.carry_out_deferred(), ..Stepped::default() }
     }
 
-    /// Steps one engine unless another worker is stepping it. Returns whether the worker should poll for more work.
+    /// Steps one engine unless another worker is stepping it; with it, the engines that run the other members of a
+    /// parallel context. Returns whether the worker should poll for more work.
     fn step_engine(&self, id: EngineId, now: u64) -> bool {
-        let Some(mut engine) = self.engines.try_lock(id) else {
-            let wanted = self.engines.wanted(id);
-            if wanted {
+        let Some((engine, load)) = self.try_lock_loaded(id) else { return self.engines.wanted(id) };
+        match load {
+            None => true,
+            Some(load) if load.members != 0 => {
+                drop(engine);
+                self.step_members(load.members, now)
+            }
+            Some(load) => {
+                self.step_loaded(id, engine, load, now);
+                true
+            }
+        }
+    }
+
+    /// Steps the engines in `members` (one bit each), which run the members of a parallel context, in turn: each
+    /// executes one command of its ring, or a part of a batch, before the next one does. A member would otherwise
+    /// complete its work before another has begun; xe has no handshake between members, and the first one's user fence
+    /// allows the user to unmap what the others still use (xe: emit_job_gen12_video). One thread steps all of them,
+    /// because the host may suspend a thread for milliseconds. Returns whether the worker should poll for more work.
+    fn step_members(&self, members: u32, now: u64) -> bool {
+        /// Maximum number of commands of each ring in one call.
+        const ROUNDS: u32 = 64;
+        let Some(_claim) = self.engines.try_lock_members(members) else { return false };
+        for _ in 0..ROUNDS {
+            let mut goes_on = false;
+            let mut in_rings = true;
+            for id in self.engines.present().filter(|id| members & id.bit() != 0) {
+                if !self.engines.runnable(id) || self.engines.next_poll(id) > now {
+                    continue;
+                }
+                let Some((engine, load)) = self.try_lock_loaded(id) else { return true };
+                if let Some(load) = load.filter(|load| load.members == members) {
+                    let (outcome, in_ring) = self.step_loaded(id, engine, load, now);
+                    goes_on |= outcome == Outcome::More;
+                    in_rings &= in_ring;
+                }
+            }
+            if !goes_on || !in_rings {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Locks an engine, unless another thread holds its lock or waits for it. Returns it with its context; without one
+    /// it is no longer runnable.
+    fn try_lock_loaded(&self, id: EngineId) -> Option<(MutexGuard<'_, Engine>, Option<Load>)> {
+        let Some(engine) = self.engines.try_lock(id) else {
+            if self.engines.wanted(id) {
                 // Another thread waits for the engine's lock and will hold it only briefly. This worker must not sleep.
                 std::thread::yield_now();
             }
-            return wanted;
+            return None;
         };
-        let Some(load) = engine.loaded() else {
+        let load = engine.loaded();
+        if load.is_none() {
             self.engines.set_runnable(id, false);
-            return true;
-        };
+        }
+        Some((engine, load))
+    }
+
+    /// Steps an engine with the context `load`. Returns also whether the next command is one of its ring.
+    fn step_loaded(&self, id: EngineId, mut engine: MutexGuard<'_, Engine>, load: Load, now: u64) -> (Outcome, bool) {
         let seen = self.engines.changes();
         let outcome = engine.step(&self.gt, STEP_BUDGET);
         let skipped = engine.take_skipped(&self.gt, &load);
+        let in_ring = engine.in_ring();
         match outcome {
             Outcome::Waiting | Outcome::Spinning => {
                 if let Some(at) = engine.waits_at() {
@@ -139,7 +193,7 @@ impl Card {
                 if first || skipped.is_some() {
                     self.report(id, load, outcome, skipped);
                 }
-                return true;
+                return (outcome, in_ring);
             }
             Outcome::More => {
                 self.engines.set_runnable(id, true);
@@ -161,6 +215,6 @@ impl Card {
             }
         }
         self.engines.poll_all();
-        true
+        (outcome, in_ring)
     }
 }

@@ -2,7 +2,7 @@
 //! All engines of the card: their locks, when each is stepped next, and reports of steps to the GuC.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 use arctic_base::priority_mutex::{PriorityGuard, PriorityMutex};
 use arctic_base::wakeup::{EngineWakeup, MemoryGeneration};
@@ -42,6 +42,8 @@ struct Slot {
     engine: PriorityMutex<Engine>,
     present: bool,
     wakeup: EngineWakeup,
+    /// Held by the thread that steps the members of a parallel context of which this engine runs the first.
+    members: Mutex<()>,
 }
 
 /// Attempts to lock an engine for which a caller must not wait without a limit. Each takes about a microsecond.
@@ -54,6 +56,7 @@ impl Engines {
             engine: PriorityMutex::new(Engine::new(generation, id)),
             present: present(id),
             wakeup: EngineWakeup::new(),
+            members: Mutex::default(),
         };
         Engines {
             generation,
@@ -114,6 +117,18 @@ impl Engines {
     /// Locks an engine. Returns `None` if another thread holds its lock or waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
         self.slot(id).engine.try_lock()
+    }
+
+    /// Claims the steps of a parallel context whose members run on `members` (one bit each, [`Load::members`]). Returns
+    /// `None` if another thread has claimed them. Lock order: before the engines' locks.
+    pub fn try_lock_members(&self, members: u32) -> Option<std::sync::MutexGuard<'_, ()>> {
+        let first = self.generation.engines.all().find(|id| members & id.bit() != 0)?;
+        match self.slot(first).members.try_lock() {
+            Ok(guard) => Some(guard),
+            // A step has panicked; the lock protects no data.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Sets whether the engine is runnable. The caller must hold the engine's lock.

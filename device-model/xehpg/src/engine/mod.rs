@@ -83,6 +83,10 @@ pub struct Load {
     /// Context descriptor: GGTT address of the PPHWSP, valid (bit 0), PPGTT (bit 8), and identifiers in the high dword
     /// (contract F.1, V8-030, V8-031).
     pub descriptor: u64,
+    /// Engines (one bit each, by index) that run the members of a parallel context, this one among them; 0 for any other
+    /// context. Members advance together: a step ends after each command of the ring, and where a batch returns to the
+    /// ring ([`Engine::in_ring`]).
+    pub members: u32,
 }
 
 impl Load {
@@ -234,6 +238,11 @@ impl Engine {
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
         gt.trace.record_of_engine(function, || (gt.engine(self.id).name, EventKind::Load { context, descriptor }));
+    }
+
+    /// Returns whether the next command is one of the ring, or no context is loaded.
+    pub fn in_ring(&self) -> bool {
+        self.running.as_ref().is_none_or(|running| running.position.batch().is_none())
     }
 
     /// Notifies the engine that RING_TAIL of the loaded context changed in memory (lite restore). The next step reads
@@ -446,6 +455,7 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
         submitter: Submitter::Execlist,
         context: u32::from(element),
         descriptor: descriptor.into(),
+        members: 0,
     }
 }
 

@@ -51,7 +51,9 @@ impl Streamer<'_> {
 
     /// Executes commands until the step ends.
     fn parse(&mut self, window: &mut Window, budget: i64) -> Result<Outcome, Halt> {
-        let mut budget = budget;
+        let together = self.running.load.members != 0;
+        let in_ring = self.running.position.batch().is_none();
+        let mut budget = if together && in_ring { 1 } else { budget };
         // With tracing enabled, all commands are executed on the slow path, one by one.
         let followed = self.gt.trace.on();
         loop {
@@ -65,6 +67,9 @@ impl Streamer<'_> {
             }
             if let Some(outcome) = self.parse_one(window, &mut budget)? {
                 return Ok(outcome);
+            }
+            if together && !in_ring && self.running.position.batch().is_none() {
+                return Ok(Outcome::More);
             }
         }
     }

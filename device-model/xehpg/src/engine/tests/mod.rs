@@ -99,7 +99,7 @@ struct Context {
 impl Context {
     fn load(self) -> Load {
         let descriptor = self.pphwsp() | 0x119;
-        Load { function: Function::PF, submitter: Submitter::Guc, context: self.at as u32, descriptor }
+        Load { function: Function::PF, submitter: Submitter::Guc, context: self.at as u32, descriptor, members: 0 }
     }
 
     fn pphwsp(self) -> u64 {

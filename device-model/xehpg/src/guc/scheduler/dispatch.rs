@@ -78,6 +78,10 @@ impl Scheduler {
         if (0..width).any(|at| engine_of(at).is_some_and(leaving)) {
             return;
         }
+        let members = match width {
+            1 => 0,
+            _ => (0..width).filter_map(engine_of).fold(0, |set, engine| set | engine.bit()),
+        };
         for at in 0..width {
             let Some(engine) = engine_of(at) else { continue };
             let slot = &mut self.slots[engine.index()];
@@ -100,7 +104,7 @@ impl Scheduler {
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
             let descriptor = Descriptor::named(low, id.local, count, id.function.0).into();
-            let load = Load { function: id.function, submitter: Submitter::Guc, context: ticket, descriptor };
+            let load = Load { function: id.function, submitter: Submitter::Guc, context: ticket, descriptor, members };
             let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {
                 // A submitter other than the scheduler has loaded a context on this engine.
