@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings};
 use arctic_eu::text::assemble;
@@ -92,7 +92,7 @@ fn cpu_time() -> f64 {
 }
 
 struct Machine {
-    code: Code,
+    code: Program,
     space: Space,
     thread: Thread,
     group: Group,
@@ -102,7 +102,7 @@ impl Machine {
     fn new(case: &Case, host: Host) -> Machine {
         let mut space = Space::new();
         let buffer = space.allocate("buffer", 1 << 20).unwrap() as u32;
-        let code = Code::translate(&kernel("", &case.body), 0, 128, host);
+        let code = Program::translate(&kernel("", &case.body), 0, 128, host);
         let mut thread = Thread::new(128, case.mask);
         // OpenCL's mode of floats.
         thread.set_u32(arctic_eu::exec::thread::CR, 0x4c0);

@@ -11,7 +11,7 @@ mod random;
 mod reference;
 
 use arctic_eu::exec::thread::{CR, FLAGS};
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text::disassemble;
 
@@ -45,8 +45,18 @@ fn start(random: &mut Random, size: u8) -> State {
     state
 }
 
+/// How a program is translated and executed.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    host: Host,
+    way: Way,
+    /// Decoded where the thread comes to.
+    on_demand: bool,
+}
+
 /// Executes a program; returns the thread and the number of executed instructions.
-fn execute(program: &Generated, state: &State, host: Host, way: Way, budgets: &mut Random) -> Result<Thread, Stop> {
+fn execute(program: &Generated, state: &State, form: Form, budgets: &mut Random) -> Result<Thread, Stop> {
+    let Form { host, way, on_demand } = form;
     let space = Space::new();
     let mut group = Group::default();
     let mut environment =
@@ -60,13 +70,27 @@ fn execute(program: &Generated, state: &State, host: Host, way: Way, budgets: &m
     thread.set_u32(CR, state.cr0);
     thread.update_modes();
     thread.base = program.program.base;
-    let code = Code::translate(&program.code, program.program.base, 128, host);
+    let base = program.program.base;
+    let mut code = Program::translate(&program.code, base, 128, host);
+    if on_demand {
+        code = Program::new(0, 0, 128, host);
+        thread.start_at(base);
+    }
+    let mut fetch = |_: u64, address: u64, bytes: &mut [u8]| {
+        let from = address.checked_sub(base.into()).and_then(|at| program.code.get(at as usize..)).unwrap_or_default();
+        let count = bytes.len().min(from.len());
+        bytes[..count].copy_from_slice(&from[..count]);
+        if count > 0 { Ok(count) } else { Err(FaultKind::Address.into()) }
+    };
     // In slices, ISA-180.
     loop {
         let budget = 1 + budgets.below(200) as u64;
         match exec::run(&code, &mut thread, &mut environment, Budget::instructions(budget), way, &mut ()) {
             Stop::End => return Ok(thread),
             Stop::Budget if thread.executed < 64 * LIMIT => {}
+            Stop::Fetch(address) if on_demand => {
+                code.extend(address, &mut fetch).unwrap();
+            }
             stop => return Err(stop),
         }
     }
@@ -134,20 +158,25 @@ fn each_channel_has_the_result_of_the_channel_alone() {
             long += 1;
             continue;
         }
-        for (index, (host, way)) in
-            [(Host::detect(), Way::Fast), (Host::Portable, Way::Fast), (Host::Portable, Way::General)]
-                .into_iter()
-                .enumerate()
+        for (index, (host, way, on_demand)) in [
+            (Host::detect(), Way::Fast, false),
+            (Host::Portable, Way::Fast, false),
+            (Host::Portable, Way::General, false),
+            (Host::detect(), Way::Fast, true),
+        ]
+        .into_iter()
+        .enumerate()
         {
+            let form = Form { host, way, on_demand };
             let fail = |what: String| -> ! {
                 panic!(
-                    "seed {seed}, {way:?}, {host:?}, mask {:#x}, cr0 {:#x}: {what}\n{}",
+                    "seed {seed}, {form:?}, mask {:#x}, cr0 {:#x}: {what}\n{}",
                     before.mask,
                     before.cr0,
                     disassemble(&program.code)
                 )
             };
-            let thread = match execute(&program, &before, host, way, &mut random) {
+            let thread = match execute(&program, &before, form, &mut random) {
                 Ok(thread) => thread,
                 Err(stop) => fail(format!("the thread has not ended: {stop:?}")),
             };

@@ -9,7 +9,7 @@ mod random;
 mod reference;
 
 use arctic_eu::exec::thread::CR;
-use arctic_eu::exec::{self, Budget, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text::assemble;
 
@@ -32,11 +32,11 @@ fn bound(function: Function) -> u64 {
 /// A thread of 16 channels that has executed the code on these dwords of r10.. and r20...
 fn execute(text: &str, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
     let bytes = assemble(text).unwrap_or_else(|errors| panic!("{}", errors.render(text, "test")));
-    let code = Code::translate(&bytes, 0, 128, Host::detect());
+    let code = Program::translate(&bytes, 0, 128, Host::detect());
     run(&code, cr0, way, inputs)
 }
 
-fn run(code: &Code, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
+fn run(code: &Program, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
     let space = Space::new();
     let mut group = Group::default();
     let mut environment =
@@ -65,7 +65,7 @@ fn compare(function: Function, format: Format, bound: u64, numbers: &mut dyn Ite
     let (name, ty) = (function.name(), if format == HALF { "hf" } else { "f" });
     let stride = if format == HALF { 2 } else { 1 };
     let text = format!("math.{name} (16|M0) r30.0<{stride}>:{ty} r10.0<{stride};1,0>:{ty}\n");
-    let code = Code::translate(&assemble(&text).unwrap(), 0, 128, Host::detect());
+    let code = Program::translate(&assemble(&text).unwrap(), 0, 128, Host::detect());
     let mut greatest = 0;
     loop {
         let mut input = [0u32; 16];
@@ -271,7 +271,7 @@ const DIVIDE: &str = "
 #[test]
 fn division_of_integers_is_exact() {
     let rounds = if LONG { 60_000 } else { 600 };
-    let code = Code::translate(&assemble(DIVIDE).unwrap(), 0, 128, Host::detect());
+    let code = Program::translate(&assemble(DIVIDE).unwrap(), 0, 128, Host::detect());
     let mut random = Random(0xd1f);
     let mut number = |nonzero: bool| {
         let value = match random.below(8) {

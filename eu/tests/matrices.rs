@@ -7,7 +7,7 @@
 mod random;
 mod reference;
 
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::isa::table::by_name;
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type, encode_native};
 use arctic_eu::launch::memory::Space;
@@ -115,7 +115,7 @@ fn check(types: [Type; 3], seed: u64) {
                 Source::Reg { place: Place::NULL, region: Region::PACKED, ty: result, abs: false, negate: false };
         }
         let bytes = encode_native(&instruction).unwrap().to_le_bytes();
-        let code = Code::translate(&bytes, 0, 128, Host::detect());
+        let code = Program::translate(&bytes, 0, 128, Host::detect());
         let mask = if random.below(2) == 0 { 0xff } else { random.next() as u32 & 0xff };
         let mut thread = Thread::new(128, mask);
         let mut grf = vec![0u32; 128 * 8];

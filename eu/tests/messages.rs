@@ -4,7 +4,7 @@
 mod common;
 
 use arctic_eu::exec::memory::{Dimensions, Image};
-use arctic_eu::exec::{self, Budget, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::parse_image_format;
 use arctic_fidelity::proves;
@@ -83,7 +83,7 @@ impl Machine {
 
     /// Executes a message, and no other instruction.
     fn send(&mut self, text: &str) -> Stop {
-        let code = Code::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
+        let code = Program::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
         let mut group = Group { slm: std::mem::take(&mut self.slm), ..Group::default() };
         let mut environment =
             Environment { memory: &mut &self.space, group: &mut group, outside: 0, first_outside: None, cost: 0 };

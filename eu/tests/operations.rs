@@ -9,7 +9,7 @@ mod differential;
 mod random;
 mod reference;
 
-use arctic_eu::exec::{Code, FaultKind, Host, Kind};
+use arctic_eu::exec::{FaultKind, Host, Kind, Program};
 use arctic_eu::isa::table::{Execute, TABLE};
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type, encode_native};
 use differential::{Report, test_opcode};
@@ -77,7 +77,7 @@ fn operations_on_64_bit_types_are_faults() {
                 from.dst = Destination { place, stride: 1, ty: dst };
                 from.src = [source(src, negate); 3];
                 let Ok(word) = encode_native(&from) else { continue };
-                let code = Code::translate(&word.to_le_bytes(), 0, 128, Host::Portable);
+                let code = Program::translate(&word.to_le_bytes(), 0, 128, Host::Portable);
                 let copies = row.name == "mov" && dst == src && src != Type::Df && !negate;
                 let fault = matches!(code.uops[0].kind, Kind::Fault(FaultKind::Types | FaultKind::Undecodable));
                 assert_eq!(fault, !copies, "{} {dst:?} <- {src:?}", row.name);

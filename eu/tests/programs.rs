@@ -9,7 +9,7 @@ mod random;
 
 use std::fmt::Write;
 
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
 use random::Random;
 
@@ -281,9 +281,22 @@ fn each_lane_has_the_result_of_the_lane_alone() {
         for structured in [false, true] {
             let text = emit(&program, structured);
             let bytes = common::code(&text);
-            for (way, host) in [(Way::Fast, Host::detect()), (Way::General, Host::Portable)] {
-                let code = Code::translate(&bytes, 0, 128, host);
+            for (way, host, on_demand) in [
+                (Way::Fast, Host::detect(), false),
+                (Way::General, Host::Portable, false),
+                (Way::Fast, Host::Portable, true),
+            ] {
                 let mut thread = Thread::new(128, mask);
+                let mut code = Program::translate(&bytes, 0, 128, host);
+                if on_demand {
+                    code = Program::new(0, 0, 128, host);
+                    thread.start_at(0);
+                }
+                let mut fetch = |_: u64, address: u64, into: &mut [u8]| {
+                    let count = into.len().min(bytes.len() - address as usize);
+                    into[..count].copy_from_slice(&bytes[address as usize..][..count]);
+                    Ok(count)
+                };
                 for (lane, values) in start.iter().enumerate() {
                     for (variable, value) in values.iter().enumerate() {
                         thread.set_grf(20 + variable * 2 + lane / 8, lane % 8, *value);
@@ -292,8 +305,13 @@ fn each_lane_has_the_result_of_the_lane_alone() {
                 let mut group = Group::default();
                 let mut environment =
                     Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
-                let stop =
-                    exec::run(&code, &mut thread, &mut environment, Budget::instructions(1_000_000), way, &mut ());
+                let stop = loop {
+                    let budget = Budget::instructions(1_000_000);
+                    match exec::run(&code, &mut thread, &mut environment, budget, way, &mut ()) {
+                        Stop::Fetch(address) => code.extend(address, &mut fetch).unwrap(),
+                        stop => break stop,
+                    };
+                };
                 assert_eq!(stop, Stop::End, "{text}");
                 executed += thread.executed;
                 for (lane, values) in start.iter().enumerate() {

@@ -56,6 +56,18 @@ fn dispatch_mask_has_the_live_lanes_and_threads_have_numbers() {
     assert!(numbers[0] != numbers[8] && numbers.iter().all(|number| number & !0x3fbf == 0), "{numbers:x?}");
 }
 
+/// oneDNN's kernels of 16 lanes, which are dispatched with eight, enable the others so.
+#[test]
+fn writes_of_the_dispatch_mask_enable_channels() {
+    proves!(ISA_085, "a write of sr0.2 sets the dispatch mask");
+    let body = "
+(W)     mov (1|M0) sr0.2<1>:ud 0xFFFF:ud
+        mov (16|M0) r30.0<1>:ud 7:uw
+        mov (8|M0) r20.0<1>:ud r31.0<1;1,0>:ud
+";
+    assert_eq!(results(body, 8, 8), [7; 8]);
+}
+
 /// ISA-088: the timestamp does not go back; the instruction pointer is that of the instruction.
 #[test]
 fn timestamp_grows_and_ip_is_the_address() {

@@ -2,7 +2,7 @@
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
 use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
 use arctic_eu::text::{assemble, disassemble};
@@ -77,7 +77,7 @@ fn memory_fixture() -> (Space, [u64; 2]) {
 /// A thread's code and its start, from the input: the first 32 bytes give the rest of the state, the others are code.
 struct KernelInput<'i> {
     header: &'i [u8; 32],
-    code: Code,
+    code: Program,
     registers: u32,
     way: Way,
 }
@@ -102,7 +102,7 @@ impl<'i> KernelInput<'i> {
         let registers = if large_grf { 256 } else { 128 };
         let way = [Way::Fast, Way::Plain, Way::General][usize::from(header[1]) % 3];
         let host = if header[2] & 1 != 0 { Host::detect() } else { Host::Portable };
-        let code = Code::translate(code_bytes, u32::from(header[3]) << 16, registers, host);
+        let code = Program::translate(code_bytes, u32::from(header[3]) << 16, registers, host);
         Some(KernelInput { header, code, registers, way })
     }
 

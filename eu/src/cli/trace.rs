@@ -135,6 +135,9 @@ fn trace(
                             Stop::End => {}
                             Stop::Break => return Ok(Some(thread.clone())),
                             Stop::Barrier => still.push(index),
+                            Stop::Fetch(address) | Stop::Exception(address) => {
+                                return Err(format!("error: thread {index} stops at {address:#x}"));
+                            }
                             Stop::Budget => {
                                 return Err(format!(
                                     "error: thread {index} does not end within {} instructions",

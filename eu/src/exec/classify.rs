@@ -82,7 +82,7 @@ pub fn classify(from: &Instruction, lane: LaneOp, uop: &mut Uop, host: Host) -> 
     }
     let general = uop.clone();
     // Registers that change by themselves, and those with an effect.
-    let special = uop.writes_modes || from.src[..sources].iter().any(is_live);
+    let special = uop.writes_state || from.src[..sources].iter().any(is_live);
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {

@@ -3,27 +3,35 @@
 //! own.
 
 use super::operand::Fetch;
+use super::program::Program;
 use super::thread::Thread;
-use super::translate::Code;
 use super::uop::Uop;
-use crate::isa::table::{Control, Format};
+use crate::isa::table::Control;
+
+/// Code at this address, relative to the start of the code, is not decoded.
+pub struct NotDecoded(pub u32);
 
 /// Executes the branch at `thread.next` and sets `thread.next`.
-pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
-    let next = thread.next + 1;
+///
+/// # Errors
+/// If a target in a register is not in the program; then the thread is as before.
+#[inline]
+pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program) -> Result<(), NotDecoded> {
+    let next = uop.next;
     let active = uop.channels(thread) << uop.channel;
     let taken = active & uop.predicate_bits(thread) << uop.channel;
-    let located = &code.instructions[uop.instruction as usize];
+    // Of brc with registers: true if no channel goes on behind it.
+    let empties = thread.mask & !taken == 0;
     let after = if thread.mask == 0 { uop.jip } else { next };
     thread.next = match control {
         Control::Jmpi => {
             if uop.predicate_bits(thread) & 1 == 0 {
                 next
             } else {
-                register_target(thread, uop, code, 0).unwrap_or(uop.jip)
+                register_target(thread, uop, code, 0, false)?.unwrap_or(uop.jip)
             }
         }
-        Control::Goto | Control::Brc if is_backward(uop, code) => {
+        Control::Goto | Control::Brc if uop.backward => {
             if taken == 0 {
                 next
             } else {
@@ -32,12 +40,23 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
             }
         }
         Control::Goto | Control::Brc | Control::Halt | Control::Cont | Control::Break => {
-            let target = register_target(thread, uop, code, 4).unwrap_or(uop.uip);
+            let (mut target, mut jip) = (uop.uip, uop.jip);
+            if uop.register_target {
+                if taken != 0 {
+                    target = register_target(thread, uop, code, 4, true)?.unwrap_or(target);
+                }
+                if empties {
+                    jip = register_target(thread, uop, code, 0, true)?.unwrap_or(jip);
+                }
+            }
             thread.wait(taken, target);
-            if thread.mask == 0 { register_target(thread, uop, code, 0).unwrap_or(uop.jip) } else { next }
+            if thread.mask == 0 { jip } else { next }
         }
         Control::Brd => {
-            let target = register_target(thread, uop, code, 0).unwrap_or(uop.jip);
+            let mut target = uop.jip;
+            if taken != 0 || empties {
+                target = register_target(thread, uop, code, 0, true)?.unwrap_or(target);
+            }
             thread.wait(taken, target);
             if thread.mask == 0 { target } else { next }
         }
@@ -63,8 +82,9 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
             if taken == 0 {
                 next
             } else {
-                let return_address = code.base.wrapping_add(located.address + located.length);
-                let target = call_target(control, thread, uop, code);
+                let located = &code.instructions[uop.instruction as usize];
+                let return_address = code.base.wrapping_add(located.address.wrapping_add(located.length));
+                let target = call_target(control, thread, uop, code)?;
                 thread.wait(active & !taken, next);
                 uop.dst.write(thread, 0, u64::from(return_address));
                 // In a recursion, channels of an outer call wait at the addresses of the inner one.
@@ -75,52 +95,59 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
         }
         Control::Ret => {
             let at = uop.src[0].lane_offset(thread, 0);
-            let address = thread.u32(at).wrapping_sub(code.base);
-            let target = code.entry(i64::from(address));
             let returning = if uop.no_mask { thread.mask & taken } else { taken };
-            thread.wait(returning, target);
-            if thread.mask == 0 {
-                // Code that has made the register itself may have no mask in it.
-                let saved = thread.u32(at + 4);
-                thread.call_mask = if saved & returning != 0 { saved } else { !0 };
-                thread.rejoin(target);
-                target
+            let leaves = thread.mask & !returning == 0;
+            if returning != 0 || leaves {
+                let address = thread.u32(at).wrapping_sub(code.base);
+                let target = find(code, address.into(), true)?;
+                thread.wait(returning, target);
+                if leaves {
+                    // Code that has made the register itself may have no mask in it.
+                    let saved = thread.u32(at + 4);
+                    thread.call_mask = if saved & returning != 0 { saved } else { !0 };
+                    thread.rejoin(target);
+                    target
+                } else {
+                    next
+                }
             } else {
                 next
             }
         }
     };
+    Ok(())
+}
+
+fn find(code: &Program, address: i64, waits: bool) -> Result<u32, NotDecoded> {
+    code.find(address, waits).ok_or(NotDecoded(address as u32))
 }
 
 /// Uop at the target in a register, in bytes relative to the branch. ISA-022: brc has JIP and UIP in a pair; which comes first is
 /// a choice.
-fn register_target(thread: &Thread, uop: &Uop, code: &Code, byte: usize) -> Option<u32> {
-    let located = &code.instructions[uop.instruction as usize];
-    let instruction = located.instruction.as_ref()?;
-    if !instruction.register_target || instruction.row.format == Format::Ret {
-        return None;
+fn register_target(
+    thread: &Thread,
+    uop: &Uop,
+    code: &Program,
+    byte: usize,
+    waits: bool,
+) -> Result<Option<u32>, NotDecoded> {
+    if !uop.register_target {
+        return Ok(None);
     }
+    let located = &code.instructions[uop.instruction as usize];
     let input = &uop.src[0];
     let distance = match input.fetch {
         Fetch::Constant => input.widened(thread, 0),
         _ => thread.u32(input.lane_offset(thread, 0) + byte),
     }
     .cast_signed();
-    Some(code.entry(i64::from(located.address) + i64::from(distance)))
+    find(code, i64::from(located.address) + i64::from(distance), waits).map(Some)
 }
 
-fn call_target(control: Control, thread: &Thread, uop: &Uop, code: &Code) -> u32 {
-    let located = &code.instructions[uop.instruction as usize];
-    let in_register = located.instruction.is_some_and(|instruction| instruction.register_target);
-    if in_register && control == Control::Calla {
+fn call_target(control: Control, thread: &Thread, uop: &Uop, code: &Program) -> Result<u32, NotDecoded> {
+    if uop.register_target && control == Control::Calla {
         let address = uop.src[0].widened(thread, 0).wrapping_sub(code.base);
-        return code.entry(i64::from(address));
+        return find(code, address.into(), false);
     }
-    register_target(thread, uop, code, 0).unwrap_or(uop.jip)
-}
-
-/// True for `goto.b`. ISA-171.
-fn is_backward(uop: &Uop, code: &Code) -> bool {
-    let instruction = code.instructions[uop.instruction as usize].instruction;
-    instruction.is_some_and(|instruction| instruction.row.has_branch_control() && instruction.acc_write)
+    Ok(register_target(thread, uop, code, 0, false)?.unwrap_or(uop.jip))
 }

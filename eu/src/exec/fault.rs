@@ -86,6 +86,9 @@ pub enum FaultKind {
     /// The thread runs past the last instruction.
     #[error("the thread runs past the end of the code")]
     End,
+    /// More code than the program may have.
+    #[error("the thread comes to more code than is translated")]
+    TooMuchCode,
     /// ISA-243.
     #[error("a named barrier, or one with other producers than consumers, is not supported")]
     Barrier,

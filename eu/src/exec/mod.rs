@@ -18,19 +18,23 @@ pub mod memory;
 mod message;
 mod operand;
 pub mod payload;
+mod program;
 mod surface;
 #[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
 pub mod thread;
 mod translate;
 mod uop;
+mod workgroup;
 
 pub use environment::{Environment, Group};
 pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
+pub use program::{CODE_LIMIT, Fetch, Program};
 pub use thread::Thread;
-pub use translate::{CODE_LIMIT, Code, Located};
+pub use translate::Located;
 pub use uop::Kind;
+pub use workgroup::{GroupStop, Place, Workgroup};
 
 use crate::isa::table::{Execute, LaneOp};
 use uop::Uop;
@@ -46,6 +50,12 @@ pub enum Stop {
     Budget,
     /// It has reached the instruction at which it was to stop.
     Break,
+    /// It comes to code at this address, relative to the instruction base, that is not decoded: it goes on after
+    /// [`Program::extend`].
+    Fetch(u32),
+    /// It has met an exception at this address, relative to the instruction base; cr0.1 says which. It goes on in the system
+    /// routine ([`Thread::enter_system_routine`]).
+    Exception(u32),
     /// An instruction cannot be executed.
     Fault(Fault),
 }
@@ -78,7 +88,8 @@ impl Budget {
     }
 }
 
-/// Observer of executed instructions. The default does nothing and costs nothing.
+/// Observer of executed instructions. The default does nothing and costs nothing. An instruction at which a thread stops for a
+/// barrier or for code that is not decoded comes again.
 pub trait Observer {
     /// Called before each instruction. Returns true to stop before it.
     #[inline(always)]
@@ -102,7 +113,7 @@ pub enum Way {
 
 /// Executes a thread until it stops or has used up the budget.
 pub fn run<O: Observer>(
-    code: &Code,
+    code: &Program,
     thread: &mut Thread,
     environment: &mut Environment<'_>,
     budget: Budget,
@@ -113,14 +124,25 @@ pub fn run<O: Observer>(
     // The number of executed instructions at which the cost is used up, if no message follows.
     let mut paid = thread.executed.saturating_add(budget.cost);
     let mut end = most.min(paid);
+    if let Some(stop) = redirected(code, thread) {
+        return stop;
+    }
     loop {
         let Some(uop) = code.uops.get(thread.next as usize) else {
             return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
         };
-        if let Kind::Rejoin = uop.kind {
-            thread.rejoin(thread.next);
-            thread.next += 1;
-            continue;
+        match uop.kind {
+            Kind::Rejoin => {
+                thread.rejoin(thread.next);
+                thread.next = uop.jip;
+                continue;
+            }
+            Kind::Jump => {
+                thread.next = uop.jip;
+                continue;
+            }
+            Kind::Fetch { address, .. } => return Stop::Fetch(address),
+            _ => {}
         }
         if thread.executed >= end {
             return Stop::Budget;
@@ -149,8 +171,19 @@ pub fn run<O: Observer>(
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);
                 thread.next += 1;
+                if uop.writes_state {
+                    thread.leave_system_routine();
+                    if let Some(stop) = redirected(code, thread) {
+                        return stop;
+                    }
+                }
             }
-            Kind::Control(control) => control::execute(*control, thread, uop, code),
+            Kind::Control(control) => {
+                if let Err(control::NotDecoded(address)) = control::execute(*control, thread, uop, code) {
+                    thread.executed -= 1;
+                    return Stop::Fetch(address);
+                }
+            }
             Kind::Send(message) => {
                 let result = message.execute(thread, uop.lanes(thread), environment);
                 let cost = MESSAGE_COST - 1 + u64::from(uop.size);
@@ -189,7 +222,14 @@ pub fn run<O: Observer>(
                 thread.next += 1;
             }
             Kind::Nop => thread.next += 1,
-            Kind::Rejoin => {}
+            Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
+            Kind::Fault(FaultKind::Illegal | FaultKind::Undecodable) if thread.exceptions => {
+                let address = code.base.wrapping_add(code.instructions[uop.instruction as usize].address);
+                if thread.meet_illegal(address) {
+                    return Stop::Exception(address);
+                }
+                thread.next += 1;
+            }
             Kind::Fault(kind) => {
                 return Stop::Fault(Fault { kind: *kind, instruction: uop.instruction, lane: None, access: None });
             }
@@ -197,9 +237,22 @@ pub fn run<O: Observer>(
     }
 }
 
+/// Lets a thread go on where it is to: at the uop of that address, or after a stop if there is none yet.
+#[inline]
+fn redirected(code: &Program, thread: &mut Thread) -> Option<Stop> {
+    let address = thread.redirect?;
+    match code.find(i64::from(address) - i64::from(code.base), false) {
+        Some(next) => {
+            (thread.next, thread.redirect) = (next, None);
+            None
+        }
+        None => Some(Stop::Fetch(address)),
+    }
+}
+
 /// An operation in the general way, with the registers that change by themselves. ISA-084, ISA-088.
 #[inline(never)]
-fn general(code: &Code, thread: &mut Thread, uop: &Uop) {
+fn general(code: &Program, thread: &mut Thread, uop: &Uop) {
     let Some(instruction) = &code.instructions[uop.instruction as usize].instruction else { return };
     let Execute::Lane(lane) = instruction.row.execute else { return };
     let uop = if let Kind::General = uop.kind { uop } else { &general_form(code, uop, instruction) };
@@ -209,13 +262,14 @@ fn general(code: &Code, thread: &mut Thread, uop: &Uop) {
     thread.set_u32(thread::TM, thread.executed as u32);
     thread.set_u32(thread::TM + 4, (thread.executed >> 32) as u32);
     general::execute(thread, uop, lane, instruction.sources(), instruction.modifier);
-    if uop.writes_modes {
+    if uop.writes_state {
         thread.update_modes();
+        thread.update_dispatch();
     }
 }
 
 /// The uop with the operands as they are in the instruction: the fast form changes types and constants.
-fn general_form(code: &Code, uop: &Uop, instruction: &crate::isa::Instruction) -> Uop {
+fn general_form(code: &Program, uop: &Uop, instruction: &crate::isa::Instruction) -> Uop {
     let mut copy = uop.clone();
     copy.kind = Kind::General;
     copy.dst.ty = instruction.dst.ty;

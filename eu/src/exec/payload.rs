@@ -46,6 +46,8 @@ pub struct Dispatch {
     pub inline: Option<[u8; REG]>,
     /// cr0.0 and cr0.1: modes of floats, and the exceptions that are enabled. EU-032.
     pub cr0: [u32; 2],
+    /// See [`Thread::exceptions`].
+    pub exceptions: bool,
 }
 
 /// The payload of a dispatch's threads. What does not depend on the group is made once.
@@ -132,7 +134,7 @@ impl Payload {
     /// Makes the state of a thread that of the thread `number` of a group, on the hardware thread with this number (EU-032:
     /// among the threads that run at the same time it is unique). Where it begins is left to the caller.
     pub fn write(&self, thread: &mut Thread, group: [u32; 3], number: u32, hardware: u32) {
-        let Dispatch { simd, threads, last_mask, header, cr0, .. } = &self.dispatch;
+        let Dispatch { simd, threads, last_mask, header, cr0, exceptions, .. } = &self.dispatch;
         let last = number.wrapping_add(1) == *threads;
         thread.reset(if last { *last_mask } else { lanes(*simd) });
         for (dword, value) in [
@@ -157,6 +159,7 @@ impl Payload {
         if let Some(bytes) = self.registers.get(start..).and_then(|rest| rest.get(..self.stride)) {
             thread.file[REG..REG + bytes.len()].copy_from_slice(bytes);
         }
+        thread.exceptions = *exceptions;
         thread.update_modes();
     }
 }
@@ -183,6 +186,7 @@ mod tests {
                     ids: Some(LocalIds { local, order, emitted, registers }),
                     inline: Some([0xab; REG]),
                     cr0: [0x4c0, 1 << 12],
+                    exceptions: false,
                 };
                 let payload = Payload::new(dispatch);
                 let mut thread = Thread::new(128, 0);

@@ -104,7 +104,21 @@ pub struct Thread {
     pub base: u32,
     /// True while cr0 has the mode of OpenCL: nearest even, denormals kept.
     pub plain_floats: bool,
+    /// Address relative to the instruction base at which the thread goes on, instead of `next`.
+    pub redirect: Option<u32>,
+    /// Instructions that are none are exceptions if cr0.1 enables them, and passed over otherwise, as in hardware. Without
+    /// this they are faults. EU-060.
+    pub exceptions: bool,
+    /// The thread is in the system routine.
+    pub in_system_routine: bool,
 }
+
+/// cr0.0: the thread is in the system routine.
+const SYSTEM_ROUTINE: u32 = 1 << 31;
+/// cr0.1: the exception of illegal instructions is enabled.
+pub const ILLEGAL_ENABLE: u32 = 1 << 12;
+/// cr0.1: an illegal instruction was met.
+pub const ILLEGAL_STATUS: u32 = 1 << 28;
 
 impl Thread {
     /// A thread with all registers 0 (ISA-264) and these channels enabled.
@@ -121,6 +135,9 @@ impl Thread {
             executed: 0,
             base: 0,
             plain_floats: false,
+            redirect: None,
+            exceptions: false,
+            in_system_routine: false,
         };
         thread.reset(dispatch);
         thread
@@ -138,6 +155,9 @@ impl Thread {
         self.waiting = [NEVER; 32];
         self.notifications = 0;
         self.executed = 0;
+        self.redirect = None;
+        self.exceptions = false;
+        self.in_system_routine = false;
         // ISA-085: dispatch mask and vector mask.
         self.set_u32(SR + 8, dispatch);
         self.set_u32(SR + 12, dispatch);
@@ -218,6 +238,54 @@ impl Thread {
     /// To be called after writes to cr0.
     pub fn update_modes(&mut self) {
         self.plain_floats = self.u32(CR) & 0x4b0 == 0x480;
+    }
+
+    /// To be called after writes to sr0: the dispatch mask is what it says. Channels that it adds are enabled, those that it
+    /// takes away are not enabled any more, wherever they wait. ISA-085.
+    pub fn update_dispatch(&mut self) {
+        let dispatch = self.u32(SR + 8);
+        let changed = dispatch ^ self.dispatch;
+        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
+            if changed >> channel & 1 != 0 {
+                *waiting = NEVER;
+            }
+        }
+        self.mask = self.mask & !changed | changed & dispatch;
+        self.dispatch = dispatch;
+    }
+
+    /// Lets the thread begin, or go on, at an address relative to the instruction base.
+    pub fn start_at(&mut self, address: u32) {
+        self.redirect = Some(address);
+    }
+
+    /// Meets an instruction that is none, at this address relative to the instruction base. Returns true if that is an
+    /// exception: then cr0.1 and cr0.2 say which and where. EU-060.
+    pub(super) fn meet_illegal(&mut self, address: u32) -> bool {
+        let status = self.u32(CR + 4);
+        let raised = status & ILLEGAL_ENABLE != 0 && !self.in_system_routine;
+        if raised {
+            self.set_u32(CR + 4, status | ILLEGAL_STATUS);
+            self.set_u32(CR + 8, address);
+        }
+        raised
+    }
+
+    /// Enters the system routine at this address relative to the instruction base, after an exception. Other exceptions are
+    /// masked in it. EU-061.
+    pub fn enter_system_routine(&mut self, address: u32) {
+        self.set_u32(CR, self.u32(CR) | SYSTEM_ROUTINE);
+        self.in_system_routine = true;
+        self.start_at(address);
+    }
+
+    /// To be called after writes to cr0: a write that clears the bit of the system routine leaves it, for the address in
+    /// cr0.2. EU-060.
+    pub(super) fn leave_system_routine(&mut self) {
+        if self.in_system_routine && self.u32(CR) & SYSTEM_ROUTINE == 0 {
+            self.in_system_routine = false;
+            self.start_at(self.u32(CR + 8));
+        }
     }
 
     /// Enables the channels of the subroutine that wait at the uop `index`.

@@ -41,8 +41,17 @@ pub enum Kind {
     Movi,
     /// A branch.
     Control(Control),
-    /// Channels that wait here are enabled.
+    /// Channels that wait here are enabled; goes on at `jip`.
     Rejoin,
+    /// Goes on at `jip`.
+    Jump,
+    /// The code at this address, relative to the instruction base, is not decoded. Channels can wait at it if `waits` is true.
+    Fetch {
+        /// Address.
+        address: u32,
+        /// See above.
+        waits: bool,
+    },
     /// A message.
     Send(Box<Message>),
     /// Waits for the barrier.
@@ -78,8 +87,8 @@ pub struct Uop {
     pub saturate: bool,
     /// The accumulator is written too.
     pub acc_write: bool,
-    /// Writes cr0.
-    pub writes_modes: bool,
+    /// Writes cr0 or sr0.
+    pub writes_state: bool,
     /// Truth table of bfn.
     pub function: u8,
     /// Lanes of the result are floats.
@@ -92,6 +101,12 @@ pub struct Uop {
     pub jip: u32,
     /// See `jip`.
     pub uip: u32,
+    /// Uop behind a branch.
+    pub next: u32,
+    /// The target of a branch is in a register; not of a return, which has no other.
+    pub register_target: bool,
+    /// A backward goto. ISA-171.
+    pub backward: bool,
 }
 
 impl Uop {

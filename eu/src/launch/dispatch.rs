@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Launch;
-use crate::exec::{self, Budget, Environment, Fault, Group, Stop, Thread};
+use crate::exec::{FaultKind, GroupStop, Place, Workgroup};
 
-/// Instructions of a thread until the next thread of its group has its turn: one may wait for what another stores.
-const SLICE: u64 = 10_000;
+/// What a group costs until its worker looks whether another one has failed.
+const STEP: u64 = 1_000_000;
 /// Hardware threads of a worker: a group has at most this many.
 pub(super) const SLOTS: u32 = 128;
 /// Workers with distinct hardware threads.
@@ -43,7 +43,7 @@ pub enum Outcome {
     /// All threads ended.
     Complete,
     /// An instruction could not be executed.
-    Fault(exec::FaultKind, Location),
+    Fault(FaultKind, Location),
     /// A group does not end.
     Hang(Hang, Location),
 }
@@ -77,7 +77,7 @@ impl Launch {
     /// Executes all groups. `progress` is called with the number of groups that have ended.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let groups = self.groups();
-        let total: u64 = groups.iter().map(|count| u64::from(*count)).product();
+        let total = groups.iter().fold(1, |total: u64, count| total.saturating_mul(u64::from(*count)));
         let shared = Shared {
             next: AtomicU64::new(0),
             stop: AtomicBool::new(false),
@@ -110,23 +110,20 @@ impl Launch {
     fn work(&self, worker: u32, total: u64, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) {
         let [width, height, _] = self.groups().map(u64::from);
         let count = self.threads();
-        let mut threads: Vec<Thread> = (0..count).map(|_| Thread::new(self.code.registers, 0)).collect();
-        let mut state = Group { slm: vec![0; self.slm], ..Group::default() };
+        let mut state = Workgroup::new(count as usize, self.code.registers, self.slm);
+        state.set_limit(self.settings.limit);
         while !shared.stop.load(Ordering::Relaxed) {
             let index = shared.next.fetch_add(1, Ordering::Relaxed);
             if index >= total {
                 return;
             }
             let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
-            let threads = &mut threads[..self.threads_of(group) as usize];
-            for (number, thread) in (0..).zip(threads.iter_mut()) {
+            state.restart(self.threads_of(group) as usize);
+            for (number, thread) in (0..).zip(state.threads_mut()) {
                 self.start(thread, group, number, (worker * SLOTS + number) & 0xfff);
             }
-            // ISA-222: zero, so that nothing of an earlier group can be read.
-            state.slm.fill(0);
-            (state.arrived, state.completed) = (0, 0);
-            let outcome = self.group(threads, &mut state, group, shared);
-            shared.instructions.fetch_add(threads.iter().map(|thread| thread.executed).sum(), Ordering::Relaxed);
+            let outcome = self.group(&mut state, group, shared);
+            shared.instructions.fetch_add(state.executed(), Ordering::Relaxed);
             match outcome {
                 None => {
                     let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -142,58 +139,30 @@ impl Launch {
     }
 
     /// Runs a group to its end. Returns how it failed.
-    fn group(&self, threads: &mut [Thread], state: &mut Group, group: [u32; 3], shared: &Shared) -> Option<Outcome> {
-        let mut ended = vec![false; threads.len()];
+    fn group(&self, state: &mut Workgroup, group: [u32; 3], shared: &Shared) -> Option<Outcome> {
+        let location = |place: Place| {
+            let Place { thread, instruction, lane } = place;
+            Location { group, thread, instruction, lane }
+        };
         let mut memory = &self.space;
-        let mut environment = Environment::new(&mut memory, state);
-        loop {
-            let mut progress = false;
-            for (number, thread) in threads.iter_mut().enumerate() {
-                if ended[number] {
-                    continue;
-                }
-                let before = thread.executed;
-                let place = |instruction, lane| Location { group, thread: number as u32, instruction, lane };
-                let at = |thread: &Thread| self.code.uops.get(thread.next as usize).map_or(0, |uop| uop.instruction);
-                let slice = Budget::instructions(SLICE.min(self.settings.limit.saturating_sub(thread.executed)));
-                let outcome = match exec::run(&self.code, thread, &mut environment, slice, self.settings.way, &mut ()) {
-                    Stop::End => {
-                        ended[number] = true;
-                        None
-                    }
-                    Stop::Barrier | Stop::Break => None,
-                    Stop::Budget if thread.executed >= self.settings.limit => {
-                        Some(Outcome::Hang(Hang::Limit, place(at(thread), None)))
-                    }
-                    Stop::Budget if shared.stop.load(Ordering::Relaxed) => return None,
-                    Stop::Budget => None,
-                    Stop::Fault(Fault { kind, instruction, lane, .. }) => {
-                        Some(Outcome::Fault(kind, place(instruction, lane)))
-                    }
-                };
-                if environment.outside > 0 {
-                    shared.outside.fetch_add(environment.outside, Ordering::Relaxed);
-                    if let Some((instruction, lane)) = environment.first_outside.take() {
-                        let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                        first.1.get_or_insert(place(instruction, Some(lane)));
-                    }
-                    environment.outside = 0;
-                }
-                if outcome.is_some() {
-                    return outcome;
-                }
-                progress |= ended[number] || thread.executed > before;
+        let outcome = loop {
+            match state.step(&self.code, &mut memory, STEP, self.settings.way, &mut ()) {
+                GroupStop::End => break None,
+                GroupStop::Budget if shared.stop.load(Ordering::Relaxed) => break None,
+                // The code is there as a whole, and nothing stops a thread.
+                GroupStop::Budget | GroupStop::Break(_) | GroupStop::Fetch(_) => {}
+                GroupStop::Exception(place, _) => break Some(Outcome::Fault(FaultKind::Illegal, location(place))),
+                GroupStop::Fault(place, fault) => break Some(Outcome::Fault(fault.kind, location(place))),
+                GroupStop::Limit(place) => break Some(Outcome::Hang(Hang::Limit, location(place))),
+                GroupStop::Deadlock(place) => break Some(Outcome::Hang(Hang::Barrier, location(place))),
             }
-            if ended.iter().all(|ended| *ended) {
-                return None;
-            }
-            if !progress {
-                let number = ended.iter().position(|ended| !ended).unwrap_or(0);
-                let next = threads[number].next;
-                let instruction = self.code.uops.get(next as usize).map_or(0, |uop| uop.instruction);
-                let location = Location { group, thread: number as u32, instruction, lane: None };
-                return Some(Outcome::Hang(Hang::Barrier, location));
-            }
+        };
+        let (outside, first_outside) = state.outside();
+        if let Some(place) = first_outside {
+            shared.outside.fetch_add(outside, Ordering::Relaxed);
+            let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            first.1.get_or_insert(location(place));
         }
+        outcome
     }
 }

@@ -17,7 +17,7 @@ pub use printf::printf_text;
 
 use thiserror::Error;
 
-use crate::exec::{Code, Host, Thread, Way};
+use crate::exec::{Host, Program, Thread, Way};
 use crate::zebin::{Kernel, Zebin, ZebinError};
 use memory::Space;
 use region::Region;
@@ -123,7 +123,7 @@ pub struct Launch {
     /// Name of the kernel.
     pub name: String,
     /// Translated code.
-    pub code: Code,
+    pub code: Program,
     /// Memory, surfaces and samplers.
     pub space: Space,
     /// Buffers of the arguments: name, address, bytes.

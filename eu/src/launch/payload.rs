@@ -6,7 +6,7 @@ use super::dispatch::SLOTS;
 use super::memory::{Space, State};
 use super::region::{Contents, items};
 use super::{Launch, LaunchError, Range, Settings, image, implicit, load, threads};
-use crate::exec::Code;
+use crate::exec::Program;
 use crate::exec::memory::{Addressing, ImageFormat};
 use crate::zebin::{self, Kernel, Zebin};
 
@@ -72,7 +72,7 @@ pub fn prepare(
         let value = writer.value(part, &mut space)?;
         store(&mut payload, part, &value);
     }
-    let code = Code::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
+    let code = Program::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
     let mut contents = Contents {
         kernel: &kernel,
         range: &range,

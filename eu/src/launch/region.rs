@@ -6,7 +6,7 @@
 use super::memory::Space;
 use super::payload::{store, triple};
 use super::{LaunchError, LocalIds, Range, Settings, implicit, threads};
-use crate::exec::Code;
+use crate::exec::Program;
 use crate::exec::payload::{self, Dispatch, Header, LocalIds as IdRegisters, Payload};
 use crate::zebin::Kernel;
 
@@ -85,7 +85,7 @@ impl Contents<'_> {
         &mut self,
         local: [u32; 3],
         indirect: u64,
-        code: &Code,
+        code: &Program,
         space: &mut Space,
     ) -> Result<Region, LaunchError> {
         let Contents {
@@ -132,6 +132,7 @@ impl Contents<'_> {
             ids,
             inline: Some(inline),
             cr0: [0; 2],
+            exceptions: false,
         });
         Ok(Region { local, payload, entry })
     }

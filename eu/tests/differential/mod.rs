@@ -13,7 +13,7 @@ pub mod values;
 use std::fmt;
 
 use arctic_eu::exec::thread::{A0, ACC, CR, FLAGS};
-use arctic_eu::exec::{self, Budget, Code, Environment, Group, Host, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::isa::{Instruction, Source, encode_native};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text;
@@ -123,7 +123,7 @@ pub fn compare(instruction: &Instruction, before: &State) -> Result<(), String> 
     let mut expected = before.clone();
     let writes = expected.execute(instruction).ok_or("the reference does not have it")?;
     for host in [Host::detect(), Host::Portable] {
-        let code = Code::translate(&word.to_le_bytes(), 0, (before.grf.len() / 32) as u32, host);
+        let code = Program::translate(&word.to_le_bytes(), 0, (before.grf.len() / 32) as u32, host);
         for way in [Way::Fast, Way::Plain, Way::General] {
             if way != Way::Fast && host == Host::Portable {
                 continue;
@@ -138,7 +138,7 @@ pub fn compare(instruction: &Instruction, before: &State) -> Result<(), String> 
     Ok(())
 }
 
-fn execute(code: &Code, before: &State, way: Way) -> Result<State, Stop> {
+fn execute(code: &Program, before: &State, way: Way) -> Result<State, Stop> {
     let space = Space::new();
     let mut group = Group::default();
     let mut environment =

@@ -42,14 +42,14 @@ enum Operation {
     Gateway(gateway::Operation),
 }
 
-fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, FaultKind> {
+fn decode(sfid: u8, desc: u32, [size, channel]: [u8; 2], given: Given) -> Result<Operation, FaultKind> {
     match sfid {
         2 => sampler::decode(desc).map(Operation::Sampler),
         3 => gateway::decode(desc).map(Operation::Gateway),
         10 => data_port::decode_0(desc).map(Operation::DataPort),
         12 => match data_port::decode_1(desc)? {
             Some(operation) => Ok(Operation::DataPort(operation)),
-            None => typed::decode(desc, size).map(Operation::Typed),
+            None => typed::decode(desc, size, channel).map(Operation::Typed),
         },
         13..=15 => lsc::decode(sfid, desc, size, given).map(Operation::Lsc),
         _ => Err(FaultKind::Message),
@@ -62,7 +62,7 @@ impl Message {
         let operands = Operands::new(from, registers)?;
         let mut message = Message { sfid: from.modifier, operation: None, operands, eot: from.saturate };
         if let Descriptor::Imm(desc) = operands.desc {
-            message.operation = Some(decode(message.sfid, desc, from.size, operands.given()));
+            message.operation = Some(decode(message.sfid, desc, [from.size, from.channel], operands.given()));
         }
         Some(message)
     }
@@ -76,7 +76,7 @@ impl Message {
     ) -> Result<(), MessageFault> {
         let operation = match &self.operation {
             Some(operation) => *operation,
-            None => decode(self.sfid, thread.u32(A0), lanes.size, self.operands.given()),
+            None => decode(self.sfid, thread.u32(A0), [lanes.size, lanes.channel], self.operands.given()),
         };
         let operands = &self.operands;
         match operation? {

@@ -44,15 +44,17 @@ pub struct MediaBlock {
 }
 
 /// Decodes typed and media messages of data port 1. Typed atomic operations are not supported.
-pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
+pub fn decode(desc: u32, size: u8, channel: u8) -> Result<Operation, FaultKind> {
     let (index, header) = (BINDING.get32(desc) as u8, HEADER.is_set32(desc));
     match KIND.get32(desc) {
         kind @ (dc1::TYPED_READ | dc1::TYPED_WRITE) => {
             // The mask of enabled lanes begins at the instruction's first channel, so that the slots are the lower or
-            // the upper eight lanes of an instruction of 16.
+            // the upper eight lanes of an instruction of 16. An instruction of eight lanes has those of its half of 16
+            // channels, which compilers number either way (IGC as the lower slots, Mesa's brw as the upper ones).
             let first = match (SLOT_GROUP.get32(desc), size) {
                 (1, _) => 0,
                 (2, 16) => LANES,
+                (2, 8) if u32::from(channel) & LANES != 0 => 0,
                 _ => return Err(FaultKind::Message),
             };
             let components = DISABLED.get32(!desc);
