@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Speed of the interpreter: million instructions of 16 lanes a second on one core, by the fast way for this host and for any,
-//! and by a plain loop over lanes of the same decoded instructions, in turns in one process; then whole kernels, which
+//! and by a plain loop over the lanes of the same decoded instructions (`plain.rs`), in turns in one process; then whole kernels, which
 //! `kernels.zebin` has, on one core and on two, beside the same computations in C for the host (`cc -O2`, if there is one).
+
+mod plain;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -91,6 +93,13 @@ fn cpu_time() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Executes this number of instructions.
+type Runner = fn(&Program, &mut Thread, &mut Environment<'_>, u64) -> Stop;
+
+fn fast(code: &Program, thread: &mut Thread, environment: &mut Environment<'_>, budget: u64) -> Stop {
+    exec::run(code, thread, environment, Budget::instructions(budget), Way::Fast, &mut ())
+}
+
 struct Machine {
     code: Program,
     space: Space,
@@ -119,7 +128,7 @@ impl Machine {
     }
 
     /// Million instructions a second.
-    fn measure(&mut self, way: Way) -> f64 {
+    fn measure(&mut self, run: Runner) -> f64 {
         let mut environment =
             Environment { memory: &mut &self.space, group: &mut self.group, outside: 0, first_outside: None, cost: 0 };
         let budget = 20_000;
@@ -127,8 +136,7 @@ impl Machine {
         let before = cpu_time();
         let mut count = 0;
         while start.elapsed() < TIME {
-            let stop =
-                exec::run(&self.code, &mut self.thread, &mut environment, Budget::instructions(budget), way, &mut ());
+            let stop = run(&self.code, &mut self.thread, &mut environment, budget);
             assert_eq!(stop, Stop::Budget);
             count += budget;
         }
@@ -270,9 +278,9 @@ fn main() {
         let mut machines = hosts.map(|host| Machine::new(&case, host));
         let mut results = [Vec::new(), Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
-            results[0].push(machines[0].measure(Way::Fast));
-            results[1].push(machines[1].measure(Way::Fast));
-            results[2].push(machines[0].measure(Way::Plain));
+            results[0].push(machines[0].measure(fast));
+            results[1].push(machines[1].measure(fast));
+            results[2].push(machines[0].measure(plain::run));
         }
         let [fast, portable, plain] = results.map(median);
         println!("{:<28} {fast:>10.1} {portable:>10.1} {plain:>10.2} {:>7.1}", case.name, fast / plain);

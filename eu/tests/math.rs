@@ -18,7 +18,7 @@ use reference::exact::{Format, HALF, SINGLE};
 use reference::math::{Function, Real, check, value};
 
 const LONG: bool = cfg!(feature = "long-tests");
-const WAYS: [Way; 3] = [Way::Fast, Way::Plain, Way::General];
+const WAYS: [Way; 2] = [Way::Fast, Way::General];
 
 /// OpenCL's bound in units of the last place for single precision.
 fn bound(function: Function) -> u64 {

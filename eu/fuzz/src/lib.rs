@@ -100,7 +100,7 @@ impl<'i> KernelInput<'i> {
         let (header, code_bytes) = input.split_first_chunk::<32>()?;
         let large_grf = header[0] & 1 != 0;
         let registers = if large_grf { 256 } else { 128 };
-        let way = [Way::Fast, Way::Plain, Way::General][usize::from(header[1]) % 3];
+        let way = if header[1] % 3 == 2 { Way::General } else { Way::Fast };
         let host = if header[2] & 1 != 0 { Host::detect() } else { Host::Portable };
         let code = Program::translate(code_bytes, u32::from(header[3]) << 16, registers, host);
         Some(KernelInput { header, code, registers, way })

@@ -86,8 +86,8 @@ pub fn classify(from: &Instruction, lane: LaneOp, uop: &mut Uop, host: Host) -> 
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
-        let functions = host.select(operation, from.size, shape(uop, operation.sources()));
-        uop.kind = if float_mode { Kind::Floats(functions) } else { Kind::Lanes(functions) };
+        let function = host.select(operation, from.size, shape(uop, operation.sources()));
+        uop.kind = if float_mode { Kind::Floats(function) } else { Kind::Lanes(function) };
     } else {
         *uop = general;
         uop.kind = Kind::General;

@@ -7,9 +7,9 @@
 mod body;
 
 use super::thread::Thread;
-use super::uop::{Functions, LaneFunction, Uop};
+use super::uop::{LaneFunction, Uop};
 pub use body::shape;
-use body::{body, plain_body, quick_body};
+use body::{body, quick_body};
 
 /// An operation on a lane.
 trait Op {
@@ -71,18 +71,6 @@ macro_rules! operations {
             }
         }
 
-        /// Result of an operation on a lane, whether it compares and whether it selects, and what AccWrEn writes.
-        #[inline(always)]
-        fn apply(operation: Operation, uop: &Uop, a: u32, b: u32, c: u32) -> (u32, bool, bool, u32) {
-            match operation {
-                $( Operation::$name => {
-                    let result = <ops::$name as Op>::lane(uop, a, b, c);
-                    let accumulator = <ops::$name as Op>::accumulator(uop, a, b, result);
-                    (result, <ops::$name as Op>::COMPARES, <ops::$name as Op>::SELECTS, accumulator)
-                } )*
-            }
-        }
-
         /// The functions, compiled with the features of the caller.
         macro_rules! functions {
             ($feature:meta) => {
@@ -125,18 +113,12 @@ macro_rules! operations {
                     }
                 }
 
+                /// The function of an operation on this number of lanes.
                 #[$feature]
-                fn plain(operation: Operation, thread: &mut Thread, uop: &Uop) {
-                    plain_body(operation, thread, uop);
-                }
-
-                /// The functions of an operation on this number of lanes.
-                #[$feature]
-                pub fn select(operation: Operation, size: u8, shape: Option<u8>) -> Functions {
-                    let all = match operation {
+                pub fn select(operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
+                    match operation {
                         $( Operation::$name => sized::<ops::$name>(size, shape), )*
-                    };
-                    Functions { all, plain, operation }
+                    }
                 }
             };
         }
@@ -313,14 +295,14 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 
 /// Functions for any host.
 mod portable {
-    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body, quick_body};
+    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops, quick_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body, quick_body};
+    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops, quick_body};
     functions!(target_feature(enable = "avx2,fma"));
 }
 
@@ -347,8 +329,8 @@ impl Host {
         Host::Portable
     }
 
-    /// The functions of an operation on this number of lanes.
-    pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> Functions {
+    /// The function of an operation on this number of lanes.
+    pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]

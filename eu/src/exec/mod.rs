@@ -105,8 +105,6 @@ impl Observer for () {}
 pub enum Way {
     /// By the functions for all lanes, where there is one.
     Fast,
-    /// Lane by lane, with operation, region and type looked at for each lane: the yardstick of the benches.
-    Plain,
     /// Lane by lane, on exact integers and with floats of all modes.
     General,
 }
@@ -152,20 +150,12 @@ pub fn run<O: Observer>(
         }
         thread.executed += 1;
         match &uop.kind {
-            Kind::Lanes(functions) if way != Way::General => {
-                if way == Way::Fast {
-                    (functions.all)(thread, uop);
-                } else {
-                    (functions.plain)(functions.operation, thread, uop);
-                }
+            Kind::Lanes(function) if way == Way::Fast => {
+                function(thread, uop);
                 thread.next += 1;
             }
-            Kind::Floats(functions) if way != Way::General && thread.plain_floats => {
-                if way == Way::Fast {
-                    (functions.all)(thread, uop);
-                } else {
-                    (functions.plain)(functions.operation, thread, uop);
-                }
+            Kind::Floats(function) if way == Way::Fast && thread.plain_floats => {
+                function(thread, uop);
                 thread.next += 1;
             }
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
@@ -190,8 +180,8 @@ pub fn run<O: Observer>(
                 let cost = cost.saturating_add(environment.memory.take_cost());
                 environment.cost = environment.cost.saturating_add(cost);
                 if let Err(fault) = result {
-                    let access = fault.access.map(|access| *access);
-                    let (kind, lane) = (fault.kind, fault.lane);
+                    let place = fault.place();
+                    let (kind, lane, access) = (place.kind, place.lane, place.access);
                     return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
                 }
                 if message.eot {

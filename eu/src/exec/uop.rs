@@ -2,7 +2,6 @@
 //! Micro-operations: instructions with operands, masks and targets resolved.
 
 use super::fault::FaultKind;
-use super::lanes::Operation;
 use super::message::{Lanes, Message};
 use super::operand::{Input, Output};
 use super::thread::Thread;
@@ -12,27 +11,13 @@ use crate::isa::table::Control;
 /// Function of a uop that works on lanes.
 pub type LaneFunction = fn(&mut Thread, &Uop);
 
-/// Function that executes an operation lane by lane.
-pub type PlainFunction = fn(Operation, &mut Thread, &Uop);
-
-/// The functions of an operation on lanes.
-#[derive(Clone, Copy)]
-pub struct Functions {
-    /// All lanes at once.
-    pub all: LaneFunction,
-    /// Lane by lane.
-    pub plain: PlainFunction,
-    /// The operation.
-    pub operation: Operation,
-}
-
 /// What a uop does.
 #[derive(Clone)]
 pub enum Kind {
     /// An operation on lanes, for any state of the thread.
-    Lanes(Functions),
+    Lanes(LaneFunction),
     /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
-    Floats(Functions),
+    Floats(LaneFunction),
     /// An operation on lanes in the general way.
     General,
     /// A matrix product.

@@ -124,7 +124,7 @@ pub fn compare(instruction: &Instruction, before: &State) -> Result<(), String> 
     let writes = expected.execute(instruction).ok_or("the reference does not have it")?;
     for host in [Host::detect(), Host::Portable] {
         let code = Program::translate(&word.to_le_bytes(), 0, (before.grf.len() / 32) as u32, host);
-        for way in [Way::Fast, Way::Plain, Way::General] {
+        for way in [Way::Fast, Way::General] {
             if way != Way::Fast && host == Host::Portable {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! What the functions of [`super`] have in common: sources are read, the operation is applied to all lanes, and enabled lanes
 //! are written with their flags.
 
-use super::{Op, Operation, apply, f};
+use super::{Op, f};
 use crate::exec::condition::conditions;
 use crate::exec::operand::{Fetch, Input, Store};
 use crate::exec::thread::{ACC, Thread};
@@ -157,70 +157,5 @@ pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thre
     }
     if uop.dst.store == Store::Packed {
         store(thread, uop.dst.base as usize, &result, enabled, (1u64 << LANES) as u32 - 1);
-    }
-}
-
-/// A source's lane with its modifier.
-#[inline(always)]
-fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
-    let value = match input.fetch {
-        Fetch::Constant => input.bits as u32,
-        Fetch::Packed => thread.u32(input.base as usize + lane as usize * 4),
-        Fetch::Scalar => thread.u32(input.base as usize),
-        Fetch::Gather => input.widened(thread, lane),
-    };
-    if input.modified { (value & input.and ^ input.xor).wrapping_add(input.add) } else { value }
-}
-
-/// Executes an operation lane by lane.
-#[inline(always)]
-pub fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
-    let chosen = uop.predicate_bits(thread);
-    let channels = uop.channels(thread);
-    let mut results = [(0, 0); 32];
-    let mut flags = 0;
-    let (mut is_comparison, mut is_selection) = (false, false);
-    let count = operation.sources();
-    for lane in 0..u32::from(uop.size) {
-        let mut values = [0; 3];
-        for (value, input) in values.iter_mut().zip(&uop.src[..count]) {
-            *value = element(thread, input, lane);
-        }
-        let [a, b, c] = values;
-        let (result, compares, selects, accumulator) = apply(operation, uop, a, b, c);
-        (is_comparison, is_selection) = (compares, selects);
-        let (mut result, accumulator) = match (selects, chosen >> lane & 1 != 0) {
-            (true, true) => (a, a),
-            (true, false) => (b, b),
-            _ => (result, accumulator),
-        };
-        if uop.saturate {
-            let value = f(result);
-            result = if value > 0.0 { value.min(1.0) } else { 0.0 }.to_bits();
-        }
-        flags |= u32::from(compares && result != 0) << lane;
-        results[lane as usize] = (result, accumulator);
-    }
-    let enabled = if is_selection { channels } else { channels & chosen };
-    if is_comparison {
-        uop.write_flag(thread, flags, enabled);
-    } else if uop.condition.is_some() {
-        let lanes = results.map(|(result, _)| result);
-        let bits = conditions(uop, &lanes[..usize::from(uop.size)]);
-        uop.write_flag(thread, bits, enabled);
-    }
-    for (lane, (result, accumulator)) in (0..).zip(&results[..usize::from(uop.size)]) {
-        if enabled >> lane & 1 == 0 {
-            continue;
-        }
-        match uop.dst.store {
-            Store::Packed => thread.set_u32(uop.dst.base as usize + lane as usize * 4, *result),
-            Store::Null => {}
-            Store::Scatter => uop.dst.write(thread, lane, u64::from(uop.dst.narrowed(*result, uop.float))),
-        }
-        if uop.acc_write {
-            let value = if uop.saturate { *result } else { *accumulator };
-            thread.set_u32(ACC + lane as usize * 4, value);
-        }
     }
 }

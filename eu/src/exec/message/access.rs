@@ -11,6 +11,7 @@ use crate::exec::thread::{REG, Thread};
 const SLM_MASK: u64 = (1 << 17) - 1;
 
 /// Reads elements of `element` bytes from a surface or from shared local memory (ISA-221, ISA-222).
+#[inline]
 pub fn read(
     slm: bool,
     surface: Surface,
@@ -33,6 +34,7 @@ pub fn read(
 }
 
 /// Writes elements of `element` bytes to a surface or to shared local memory (ISA-221, ISA-222).
+#[inline]
 pub fn write(
     slm: bool,
     surface: Surface,
@@ -54,6 +56,7 @@ pub fn write(
 }
 
 /// Applies an operation to an aligned element of `size` bytes of a surface or of shared local memory. `None` outside of it.
+#[inline]
 pub fn atomic(
     slm: bool,
     surface: Surface,

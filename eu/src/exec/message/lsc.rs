@@ -370,7 +370,7 @@ fn atomic(
                 address,
                 virtual_address: None,
             };
-            let unaligned = MessageFault { access: Some(Box::new(access)), ..FaultKind::Alignment.into() };
+            let unaligned = MessageFault::with_access(FaultKind::Alignment, access);
             return Err(fault(unaligned));
         }
         let old = access::atomic(lsc.slm, surface, address, lsc.memory_size, operation, values, environment)

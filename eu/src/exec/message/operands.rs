@@ -7,20 +7,25 @@ use crate::exec::thread::{A0, REG, SR, Thread};
 use crate::isa::descriptor::{LENGTH, RESPONSE};
 use crate::isa::{Descriptor, Instruction, Place, Source};
 
-/// A fault of a message.
+/// A fault of a message. Boxed, because each access returns a place for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageFault {
+pub struct MessageFault(Box<FaultPlace>);
+
+/// What a fault of a message is, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultPlace {
     /// Reason.
     pub kind: FaultKind,
     /// Lane, if it concerns one.
     pub lane: Option<u32>,
-    /// The access that failed. Boxed, because each access returns a place for it.
-    pub access: Option<Box<FaultAccess>>,
+    /// The access that failed, if it was one.
+    pub access: Option<FaultAccess>,
 }
 
 impl From<FaultKind> for MessageFault {
+    #[cold]
     fn from(kind: FaultKind) -> MessageFault {
-        MessageFault { kind, lane: None, access: None }
+        MessageFault(Box::new(FaultPlace { kind, lane: None, access: None }))
     }
 }
 
@@ -29,13 +34,25 @@ impl MessageFault {
     #[cold]
     pub fn of_access(fault: MemoryFault, kind: AccessKind, surface: Surface, address: u64) -> MessageFault {
         let access = FaultAccess { kind, surface: Some(surface), address, virtual_address: fault.address };
-        MessageFault { kind: fault.kind, lane: None, access: Some(Box::new(access)) }
+        MessageFault::with_access(fault.kind, access)
+    }
+
+    /// The fault of an access that is not made.
+    #[cold]
+    pub fn with_access(kind: FaultKind, access: FaultAccess) -> MessageFault {
+        MessageFault(Box::new(FaultPlace { kind, lane: None, access: Some(access) }))
     }
 
     /// The fault in this lane.
     #[cold]
-    pub fn in_lane(self, lane: u32) -> MessageFault {
-        MessageFault { lane: Some(lane), ..self }
+    pub fn in_lane(mut self, lane: u32) -> MessageFault {
+        self.0.lane = Some(lane);
+        self
+    }
+
+    /// What it is, and where.
+    pub fn place(&self) -> &FaultPlace {
+        &self.0
     }
 }
 
@@ -110,6 +127,7 @@ impl Operands {
     }
 
     /// The extended descriptor's value. ISA-020.
+    #[inline]
     pub fn extended(&self, thread: &Thread) -> u32 {
         match self.ex_desc {
             Descriptor::Imm(value) => value,
@@ -119,12 +137,14 @@ impl Operands {
 
     /// Byte offset of the surface state in a register or immediate. EU-040, EU-041: with ExBSO bits 31:6 of the
     /// register are bytes, without it bits 31:12 are the offset divided by 64.
+    #[inline]
     pub fn state_offset(&self, thread: &Thread) -> u32 {
         let value = self.extended(thread);
         if self.exbso { value & !63 } else { value >> 12 << 6 }
     }
 
     /// The surface of a data-port message with this binding table index. EU-040.
+    #[inline]
     pub fn surface(&self, thread: &Thread, index: u8) -> Option<Surface> {
         match index {
             0xff | 0xfd => Some(Surface::Stateless),
@@ -135,6 +155,7 @@ impl Operands {
     }
 
     /// Length of the response and of source 0 in registers.
+    #[inline]
     pub fn lengths(&self, thread: &Thread) -> (u32, u32) {
         let desc = match self.desc {
             Descriptor::Imm(value) => value,
@@ -144,17 +165,20 @@ impl Operands {
     }
 
     /// Length of source 1 in registers. ISA-020.
+    #[inline]
     pub fn second_length(&self, thread: &Thread) -> u32 {
         self.given().data.unwrap_or_else(|| self.extended(thread) >> 6 & 31)
     }
 
     /// Length of the payload, which is source 0 and then source 1. ISA-200.
+    #[inline]
     pub fn payload_length(&self, thread: &Thread) -> u32 {
         self.lengths(thread).1 + self.second_length(thread)
     }
 
     /// A fault if the payload or the response has fewer registers than the message needs. ISA-200. A response to null
     /// is dropped.
+    #[inline]
     pub fn check_lengths(&self, thread: &Thread, payload: u32, response: u32) -> Result<(), MessageFault> {
         let (available, _) = self.lengths(thread);
         let short = self.payload_length(thread) < payload || self.dst.is_some() && available < response;
@@ -162,6 +186,7 @@ impl Operands {
     }
 
     /// Byte offset in the file of dword `index` of the payload from its register `register` on.
+    #[inline]
     pub fn payload(&self, thread: &Thread, register: u32, index: u32) -> usize {
         let (register, index) = (register + index / 8, index % 8);
         let (_, length) = self.lengths(thread);
@@ -173,17 +198,20 @@ impl Operands {
     }
 
     /// As [`Operands::payload`], of byte `index`.
+    #[inline]
     pub fn payload_byte(&self, thread: &Thread, register: u32, index: u32) -> usize {
         self.payload(thread, register, index / 4) + index as usize % 4
     }
 }
 
 /// The hardware thread's number without the bits that are always 0. EU-032, EU-041.
+#[inline]
 pub fn thread_number(sr0: u32) -> u32 {
     sr0 & 7 | sr0 >> 1 & 0x18 | sr0 >> 2 & 0xfe0
 }
 
 /// Number of the thread that executes.
+#[inline]
 pub fn number(thread: &Thread) -> u32 {
     thread_number(thread.u32(SR))
 }
