@@ -350,15 +350,26 @@ pub const AFUC: &[Job] = &[Job {
 }];
 
 /// Jobs of the tools for kernels of the execution units.
-pub const EU: &[Job] = &[Job {
-    name: "eu-peer",
-    minutes: 5,
-    tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types, \
-            10 million instructions of random programs",
-    paths: &["eu/src/", "eu/tests/"],
-    steps: &["cargo test --release {packages} --features long-tests --test peer --test extensions --test operations \
-         --test control_flow --test math --test matrices --test programs --test fuzz"],
-}];
+pub const EU: &[Job] = &[
+    Job {
+        name: "eu-peer",
+        minutes: 5,
+        tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types, \
+                10 million instructions of random programs",
+        paths: &["eu/src/", "eu/tests/"],
+        steps: &[
+            "cargo test --release {packages} --features long-tests --test peer --test extensions --test operations \
+             --test control_flow --test math --test matrices --test programs --test fuzz",
+        ],
+    },
+    Job {
+        name: "eu-checked",
+        minutes: 3,
+        tests: "the interpreter with overflow checks and debug assertions, as embedders may build it",
+        paths: &["eu/src/", "eu/tests/", "eu/fuzz/"],
+        steps: &["cargo test {packages}"],
+    },
+];
 
 /// Returns the jobs of all groups.
 pub fn all() -> impl Iterator<Item = (&'static Group, &'static Job)> {

@@ -2,7 +2,7 @@
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
 use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
-use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, MemoryFault, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
 use arctic_eu::text::{assemble, disassemble};
@@ -77,7 +77,10 @@ fn memory_fixture() -> (Space, [u64; 2]) {
 /// A thread's code and its start, from the input: the first 32 bytes give the rest of the state, the others are code.
 struct KernelInput<'i> {
     header: &'i [u8; 32],
+    bytes: &'i [u8],
     code: Program,
+    /// The code is decoded where the thread comes to.
+    on_demand: bool,
     registers: u32,
     way: Way,
 }
@@ -102,8 +105,13 @@ impl<'i> KernelInput<'i> {
         let registers = if large_grf { 256 } else { 128 };
         let way = if header[1] % 3 == 2 { Way::General } else { Way::Fast };
         let host = if header[2] & 1 != 0 { Host::detect() } else { Host::Portable };
-        let code = Program::translate(code_bytes, u32::from(header[3]) << 16, registers, host);
-        Some(KernelInput { header, code, registers, way })
+        let on_demand = header[2] & 2 != 0;
+        let code = if on_demand {
+            Program::new(0, 0, registers, host)
+        } else {
+            Program::translate(code_bytes, u32::from(header[3]) << 16, registers, host)
+        };
+        Some(KernelInput { header, bytes: code_bytes, code, on_demand, registers, way })
     }
 
     /// The thread before its first instruction.
@@ -128,11 +136,25 @@ impl<'i> KernelInput<'i> {
         thread
     }
 
+    /// Reads code of the input, at most 20 bytes at once.
+    fn fetch(&self, address: u64, bytes: &mut [u8]) -> Result<usize, MemoryFault> {
+        let rest = usize::try_from(address).ok().and_then(|at| self.bytes.get(at..)).unwrap_or_default();
+        let count = bytes.len().min(rest.len()).min(20);
+        bytes[..count].copy_from_slice(&rest[..count]);
+        if count > 0 { Ok(count) } else { Err(FaultKind::Address.into()) }
+    }
+
     /// Runs the thread by these budgets, one after the other as long as it does not stop, with a copy of its state
     /// before each.
     fn run_in_parts(&self, budgets: &[u64]) -> Outcome {
         let (space, [buffer, scratch]) = memory_fixture();
         let mut thread = self.initial_thread(buffer);
+        let mut code = self.code.clone();
+        if self.on_demand {
+            // Illegal instructions are passed over.
+            thread.exceptions = self.header[2] & 4 != 0;
+            thread.start_at(0);
+        }
         let mut group = Group { slm: vec![0; 1024], ..Group::default() };
         let (mut stop, mut outside, mut first_outside) = (Stop::Budget, 0, None);
         for budget in budgets {
@@ -143,8 +165,16 @@ impl<'i> KernelInput<'i> {
                 Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
             let before = thread.executed;
             thread = thread.clone();
-            stop =
-                exec::run(&self.code, &mut thread, &mut environment, Budget::instructions(*budget), self.way, &mut ());
+            loop {
+                let left = Budget::instructions(*budget - (thread.executed - before));
+                stop = exec::run(&code, &mut thread, &mut environment, left, self.way, &mut ());
+                let Stop::Fetch(address) = stop else { break };
+                // A branch out of the input ends the run.
+                let mut fetch = |_: u64, address: u64, bytes: &mut [u8]| self.fetch(address, bytes);
+                if code.extend(address, &mut fetch).is_err() {
+                    break;
+                }
+            }
             outside += environment.outside;
             first_outside = first_outside.or(environment.first_outside);
             assert!(thread.executed - before <= *budget, "more instructions than the budget");

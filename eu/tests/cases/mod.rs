@@ -177,7 +177,8 @@ pub fn distance(a: u32, b: u32) -> u32 {
 
 /// Inputs of a case: kind of each argument, and its value.
 pub fn inputs(case: &Case) -> Vec<(String, Argument)> {
-    let mut random = Random(case.kernel.bytes().fold(7, |hash, byte| hash * 131 + u64::from(byte)));
+    let mut random =
+        Random(case.kernel.bytes().fold(7u64, |hash, byte| hash.wrapping_mul(131).wrapping_add(byte.into())));
     case.arguments
         .iter()
         .map(|(name, kind)| {
