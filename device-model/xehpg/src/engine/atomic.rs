@@ -175,9 +175,14 @@ impl Streamer<'_> {
         {
             return Ok(cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, new).ok().map(u64::from));
         }
-        let old = self.gam.read_u32(space, at)?;
+        let old = match self.begun_atomic(at) {
+            Some(old) => low(old),
+            None => self.gam.read_u32(space, at)?,
+        };
         let Some(value) = new(old) else { return Ok(None) };
+        self.running.begun_atomic = Some((at, old.into()));
         self.store(space, at, value)?;
+        self.running.begun_atomic = None;
         self.count_remote(space, at);
         Ok(Some(u64::from(old)))
     }
@@ -197,11 +202,22 @@ impl Streamer<'_> {
         {
             return Ok(cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, new).ok());
         }
-        let old = self.gam.read_u64(space, at)?;
+        let old = match self.begun_atomic(at) {
+            Some(old) => old,
+            None => self.gam.read_u64(space, at)?,
+        };
         let Some(value) = new(old) else { return Ok(None) };
+        self.running.begun_atomic = Some((at, old));
         self.store64(space, at, value)?;
+        self.running.begun_atomic = None;
         self.count_remote(space, at);
         Ok(Some(old))
+    }
+
+    /// Takes what the same operation has read before its write was not answered. The client may have performed that write,
+    /// so the operation must not be executed on its result.
+    fn begun_atomic(&mut self, at: u64) -> Option<u64> {
+        self.running.begun_atomic.take().filter(|(begun, _)| *begun == at).map(|(_, old)| old)
     }
 
     /// Counts an operation that was executed as a read and a write. No agent observes one on a NULL page.

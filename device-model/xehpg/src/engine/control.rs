@@ -67,20 +67,20 @@ impl Streamer<'_> {
     }
 
     /// MI_BATCH_BUFFER_END. Ignored in the ring, where no batch is active.
-    pub(super) fn batch_buffer_end(&mut self, all: bool) -> Flow {
+    pub(super) fn batch_buffer_end(&mut self, all: bool) -> Result<Flow, Fault> {
         let position = &mut self.running.position;
         if position.workaround.is_some() {
-            self.end_workaround();
-            return Flow::Jump;
+            self.end_workaround()?;
+            return Ok(Flow::Jump);
         }
         if position.batch().is_none() {
-            return Flow::Next;
+            return Ok(Flow::Next);
         }
         position.leave(all);
         if position.batch().is_none() {
             self.loops().forget();
         }
-        Flow::Jump
+        Ok(Flow::Jump)
     }
 
     /// MI_CONDITIONAL_BATCH_BUFFER_END. Continues if the comparison is true, otherwise ends all levels of batches or
@@ -98,11 +98,10 @@ impl Streamer<'_> {
         } else {
             self.gam.read_u32(space, at)?
         };
-        Ok(if compare(header, data, word(words, 1)) {
-            Flow::Next
-        } else {
-            self.batch_buffer_end(!fields::END_LEVEL.is_set_in(header))
-        })
+        if compare(header, data, word(words, 1)) {
+            return Ok(Flow::Next);
+        }
+        self.batch_buffer_end(!fields::END_LEVEL.is_set_in(header))
     }
 
     /// MI_SEMAPHORE_WAIT (V8-120). Waits for memory or a register, in poll or signal mode (Intel media-driver

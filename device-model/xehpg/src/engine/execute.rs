@@ -114,7 +114,7 @@ impl Streamer<'_> {
             Mi::BatchBufferStart => self.batch_buffer_start(words),
             Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
-            Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
+            Mi::BatchBufferEnd => self.batch_buffer_end(false),
             Mi::Noop => Ok(self.noop(word(words, 0))),
             Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
             Mi::ArbOnOff => {

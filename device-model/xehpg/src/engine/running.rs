@@ -43,6 +43,10 @@ pub(super) struct Running {
     pub lrc: Lrc,
     pub position: ParserState,
     pub halted: Option<Halt>,
+    /// Time of the first of the steps in a row that ended with an unanswered access, in ns of the card's clock.
+    pub unanswered_since: Option<u64>,
+    /// An atomic operation by messages that has read but perhaps not written: its address, and what it has read.
+    pub begun_atomic: Option<(u64, u64)>,
     pub preempt: bool,
     /// Ring head at the last check for an automatic head report.
     pub head_seen: Option<u32>,
@@ -88,6 +92,8 @@ impl Running {
             lrc: Lrc::new(load.descriptor),
             position: ParserState::default(),
             halted: None,
+            unanswered_since: None,
+            begun_atomic: None,
             preempt: false,
             head_seen: None,
             waits_at: None,

@@ -18,6 +18,10 @@ use crate::trace::{EventKind, KEPT_DWORDS};
 const BLIT_BYTES: usize = 2 << 20;
 /// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
 const STEP_TIME: u64 = 500_000;
+/// Time for which accesses that the client does not answer are tried again, in nanoseconds of the card's clock; as for CT
+/// buffers. A context that is to leave the engine is given less: others wait for it.
+const UNANSWERED: u64 = 30_000_000_000;
+const UNANSWERED_IN_PREEMPTION: u64 = 100_000_000;
 
 impl Streamer<'_> {
     /// Executes about `budget` commands of the context.
@@ -35,18 +39,45 @@ impl Streamer<'_> {
             _ => Ok(outcome),
         });
         let outcome = outcome.unwrap_or_else(|halt| {
+            if matches!(halt, Halt::Fault(_)) && self.tries_again() {
+                return self.leave_unanswered();
+            }
             self.running.halted = Some(halt);
             if let Halt::Fault(fault) = &halt {
                 self.page_fault(fault);
             }
             Outcome::Halted(halt)
         });
+        if !self.gam.unanswered() {
+            self.running.unanswered_since = None;
+        }
         if matches!(outcome, Outcome::Complete | Outcome::Preempted | Outcome::Halted(_)) {
             self.trace_event(|position| EventKind::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
         }
         self.count_watchdog();
         self.publish();
         outcome
+    }
+
+    /// Returns whether the access at which the step has ended was not answered by a function's client and is tried again in
+    /// the next step: for a limited time.
+    #[cold]
+    fn tries_again(&mut self) -> bool {
+        if !self.gam.unanswered() {
+            return false;
+        }
+        let since = *self.running.unanswered_since.get_or_insert(self.started);
+        let limit = if self.running.preempt { UNANSWERED_IN_PREEMPTION } else { UNANSWERED };
+        self.started.saturating_sub(since) < limit
+    }
+
+    /// Ends a step with an unanswered access. The next one begins with the same command. The time until then is the
+    /// context's, which leaves the engine if it is to and can be saved: its image may be in local memory.
+    #[cold]
+    fn leave_unanswered(&mut self) -> Outcome {
+        let between_commands = self.running.restored() && self.running.pending.is_none();
+        let leaves = between_commands && self.may_leave() && self.save().is_ok();
+        if leaves { Outcome::Preempted } else { Outcome::Spinning }
     }
 
     /// Executes commands until the step ends.
@@ -234,7 +265,7 @@ impl Streamer<'_> {
             Fetched::Ready => Ok(None),
             Fetched::Empty => match self.running.position.workaround {
                 Some((Workaround::Indirect { .. }, _)) => {
-                    self.end_workaround();
+                    self.end_workaround().map_err(Halt::Fault)?;
                     Ok(None)
                 }
                 _ => Ok(Some(Outcome::Complete)),

@@ -24,8 +24,8 @@ const CACHELINE: usize = 16;
 
 impl Streamer<'_> {
     pub(super) fn take_tail(&mut self) -> Result<(), Halt> {
-        self.running.tail_moved = false;
         let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
+        self.running.tail_moved = false;
         self.running.position.ring.set_tail(tail.into());
         self.trace_event(|position| EventKind::LiteRestore { tail: position.ring.tail });
         Ok(())
@@ -66,10 +66,10 @@ impl Streamer<'_> {
         let indirect: IndirectCtx = self.registers.fields();
         let left = u32::from(indirect.cachelines()) * count(CACHELINE);
         if left == 0 {
-            self.finish_restore(&mut restoring);
+            self.finish_restore(&mut restoring).map_err(Halt::Fault)?;
         } else {
             let pause = self.indirect_offset();
-            self.execute_engine_context(&mut restoring, pause);
+            self.execute_engine_context(&mut restoring, pause).map_err(Halt::Fault)?;
             let batch = Batch { ppgtt: false, address: indirect.address() };
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
@@ -105,18 +105,26 @@ impl Streamer<'_> {
         CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
     }
 
-    fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) {
+    /// Executes the engine context up to dword `until`. Fails only if an access is not answered; the whole restore is then
+    /// to be repeated.
+    fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
         if restoring.inhibited {
-            return;
+            return Ok(());
         }
         // A fault of an LRM ends this pass over the engine context but does not halt the context, unlike a fault in the
         // ring context.
-        let _ = self.execute_image(restoring, until);
+        let executed = self.execute_image(restoring, until);
+        if executed.is_err() && self.gam.unanswered() {
+            self.running.phase = Phase::Restore;
+            self.running.position.workaround = None;
+            return executed;
+        }
+        Ok(())
     }
 
     /// Executes the rest of the restore after the indirect batch, if any, and enters the per-context batch, if any.
-    fn finish_restore(&mut self, restoring: &mut Restoring) {
-        self.execute_engine_context(restoring, self.gt.generation.contexts.dwords);
+    fn finish_restore(&mut self, restoring: &mut Restoring) -> Result<(), Fault> {
+        self.execute_engine_context(restoring, self.gt.generation.contexts.dwords)?;
         self.running.position = self.position(restoring);
         if let Some(batch) = Batch::from_entry(self.registers.get64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
@@ -126,6 +134,7 @@ impl Streamer<'_> {
         let pointer: BbPerCtxPtr = self.registers.fields();
         let batch = Batch { ppgtt: false, address: pointer.address() };
         self.running.position.workaround = pointer.valid().then_some((Workaround::PerContext, batch));
+        Ok(())
     }
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
@@ -254,12 +263,13 @@ impl Streamer<'_> {
     }
 
     /// Ends a workaround batch. Execution continues with the rest of the restore or at the resumed position.
-    pub(super) fn end_workaround(&mut self) {
+    pub(super) fn end_workaround(&mut self) -> Result<(), Fault> {
         self.running.position.workaround = None;
         match self.running.restoring.take() {
-            Some(mut restoring) => self.finish_restore(&mut restoring),
+            Some(mut restoring) => self.finish_restore(&mut restoring)?,
             None => self.running.loops.forget(),
         }
+        Ok(())
     }
 
     /// MI_PRT_BATCH_BUFFER_START: starts a batch one level deeper. With Persistence Enable, each later restore of the
@@ -295,10 +305,14 @@ impl Streamer<'_> {
         // The next restore must include the engine context (V8-044).
         registers.set_fields(registers.fields::<ContextControl>().with_restore_inhibit(false));
         let state = (position, clocks, self.running.mask_address);
-        self.running
-            .lrc
-            .save(&mut self.gam, self.gt.context_layout(self.id), &self.gt.registers, state)
-            .map_err(Halt::Fault)
+        let layout = self.gt.context_layout(self.id);
+        let saved = self.running.lrc.save(&mut self.gam, layout, &self.gt.registers, state);
+        if saved.is_err() && self.gam.unanswered() {
+            // The context stays on the engine.
+            self.gt.start_context_clock(self.id);
+            self.gt.context_clocks[self.id.index()].set(now, context);
+        }
+        saved.map_err(Halt::Fault)
     }
 
     /// Updates the position registers. Called at the end of each step, not for each command.

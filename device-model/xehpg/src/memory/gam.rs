@@ -56,6 +56,12 @@ impl<'m> Gam<'m> {
         self.memory.gam(function, self.views, tlb)
     }
 
+    /// Returns whether an access of the step was not answered by a function's client. A fault is then no property of the
+    /// address: the access is to be tried again in a later step.
+    pub fn unanswered(&self) -> bool {
+        self.views.unanswered()
+    }
+
     /// The function on whose behalf accesses are made.
     pub fn function(&self) -> Function {
         self.function

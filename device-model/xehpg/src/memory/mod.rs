@@ -534,6 +534,11 @@ impl GuestMappings<'_> {
         }
     }
 
+    /// Returns whether an access of the step was not answered by a function's client ([`DmaView::unanswered`]).
+    pub fn unanswered(&self) -> bool {
+        self.taken.iter().filter_map(OnceLock::get).any(|view| view.unanswered())
+    }
+
     /// The mappings of `function`, on whose behalf the step runs or whose GGTT pages it has accessed.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn of(&self, function: Function) -> &dyn DmaView {

@@ -25,6 +25,7 @@ mod skipped;
 mod status;
 mod trace;
 mod transfers;
+mod unanswered;
 mod violations;
 mod watchdog;
 mod whitelists;
