@@ -13,12 +13,14 @@ pub struct PriorityMutex<T> {
     inside: Mutex<T>,
     /// Number of threads that wait for the lock or hold a [`PriorityGuard`].
     wanted: AtomicU32,
+    /// Number of times that a thread has acquired the lock with priority.
+    acquired: AtomicU32,
 }
 
 impl<T> PriorityMutex<T> {
     /// Creates an unlocked mutex for `value`.
     pub fn new(value: T) -> Self {
-        PriorityMutex { inside: Mutex::new(value), wanted: AtomicU32::new(0) }
+        PriorityMutex { inside: Mutex::new(value), wanted: AtomicU32::new(0), acquired: AtomicU32::new(0) }
     }
 
     /// Acquires the lock with priority over workers. Poisoning is ignored.
@@ -31,7 +33,23 @@ impl<T> PriorityMutex<T> {
     pub fn hold(&self) -> PriorityGuard<'_, T> {
         self.wanted.fetch_add(1, Ordering::AcqRel);
         let waits = Waits(&self.wanted);
-        PriorityGuard { guard: self.inside.lock().ignore_poison(), _waits: waits }
+        let guard = self.inside.lock().ignore_poison();
+        self.acquired.fetch_add(1, Ordering::AcqRel);
+        PriorityGuard { guard, _waits: waits }
+    }
+
+    /// Acquires the lock without priority, for a worker that must execute a step: after as many threads as wait for it at
+    /// the time of the call. Threads that begin to wait later may come first, but cannot delay the caller without a limit.
+    /// Poisoning is ignored.
+    pub fn lock_after_others(&self) -> MutexGuard<'_, T> {
+        let before = self.acquired.load(Ordering::Acquire);
+        let waiting = self.wanted.load(Ordering::Acquire);
+        while self.wanted() && self.acquired.load(Ordering::Acquire).wrapping_sub(before) < waiting {
+            // Sleeps while the lock is held.
+            drop(self.inside.lock().ignore_poison());
+            std::thread::yield_now();
+        }
+        self.inside.lock().ignore_poison()
     }
 
     /// Acquires the lock with priority over workers, but tries only `attempts` times, in which it lets other threads run.
@@ -107,5 +125,51 @@ impl<T> Deref for PriorityGuard<'_, T> {
 impl<T> DerefMut for PriorityGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// A step that must be executed comes after the threads that wait already, although the lock is free when it is called.
+    #[test]
+    fn a_step_gives_way_to_the_threads_that_wait() {
+        for _ in 0..20 {
+            let order = PriorityMutex::new(Vec::new());
+            let held = order.inside.lock().unwrap();
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| order.lock().push("waits"));
+                }
+                while order.wanted.load(Ordering::Acquire) < 3 {
+                    thread::yield_now();
+                }
+                drop(held);
+                order.lock_after_others().push("step");
+            });
+            assert_eq!(*order.lock(), ["waits", "waits", "waits", "step"]);
+        }
+    }
+
+    /// Threads that acquire the lock again and again delay a step only by the number of those that waited at its call.
+    #[test]
+    fn a_step_is_not_starved() {
+        let (lock, stop) = (PriorityMutex::new(()), std::sync::atomic::AtomicBool::new(false));
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        drop(lock.lock());
+                    }
+                });
+            }
+            for _ in 0..100 {
+                drop(lock.lock_after_others());
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
     }
 }

@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
 
 use self::bar_files::BarFiles;
 use self::contention::Contention;
@@ -43,12 +44,16 @@ use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::Gdrst;
 use crate::topology::EngineId;
+use arctic_base::priority_mutex::PriorityMutex;
 use arctic_base::registers::{read_dwords, write_dwords};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
 /// Size of GTTMMADR in bytes.
 pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
+
+/// Maximum time for which a register access waits until a worker has executed an earlier deferred request.
+const DEFERRED_WAIT: Duration = Duration::from_secs(1);
 
 /// Maximum number of commands that an engine executes in one step.
 pub const STEP_BUDGET: u32 = 1024;
@@ -57,7 +62,7 @@ pub const STEP_BUDGET: u32 = 1024;
 pub struct Card {
     gt: Gt,
     engines: Engines,
-    guc: Mutex<Guc>,
+    guc: PriorityMutex<Guc>,
     guc_pending: GucPending,
     deferred: Deferred,
     contention: Contention,
@@ -109,7 +114,7 @@ impl Card {
         Arc::new_cyclic(|this| Card {
             gt,
             engines,
-            guc: Mutex::new(Guc::new()),
+            guc: PriorityMutex::new(Guc::new()),
             guc_pending: GucPending::new(),
             deferred: Deferred::new(),
             contention: Contention::new(),
@@ -214,7 +219,13 @@ impl Card {
                 }
                 self.gt.begin_tlb_invalidation();
             }
-            if self.deferred.push(request).is_ok() {
+            let deferred = self.deferred.push(request).or_else(|request| {
+                self.wake_workers();
+                // Executed here, the request would overtake those before it.
+                let limit = if self.scrubber.get().is_some() { DEFERRED_WAIT } else { Duration::ZERO };
+                self.deferred.push_within(request, limit)
+            });
+            if deferred.is_ok() {
                 self.wake_workers();
                 return;
             }
@@ -227,7 +238,14 @@ impl Card {
         match request {
             SideEffect::NotifyGuc => self.notify_guc(function),
             SideEffect::ServeDoorbells => self.kick_guc(function.bit()),
-            SideEffect::StartGucDma => self.guc_for(function).start_dma(&self.gt, &self.engines),
+            SideEffect::StartGucDma => {
+                let again = self.guc_for(function).start_dma(&self.gt, &self.engines);
+                // At the end of the queue: the client may have to send another request before it answers.
+                if again && self.deferred.push(request).is_ok() {
+                    self.wake_workers();
+                    std::thread::yield_now();
+                }
+            }
             SideEffect::Reset(domains) => {
                 // Requests deferred before the reset are executed before it, unless a worker is executing one: it and
                 // those behind it then race with the reset, as on hardware.

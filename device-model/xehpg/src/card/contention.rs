@@ -4,12 +4,12 @@
 //! The answer is advisory: it is not atomic, and may lag behind by a lock operation or until the GuC's next step. So the atomics
 //! are relaxed, and a caller whose wait depends on it must poll it.
 
+use arctic_base::priority_mutex::PriorityMutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
-use crate::sync::IgnorePoison;
+use crate::sync::MutexGuard;
 
 /// Threads that wait for the GuC's lock, and functions with contexts that wait for an engine.
 pub struct Contention {
@@ -37,16 +37,14 @@ impl Contention {
     }
 
     /// Acquires the GuC's lock, poisoned or not. While the caller waits, it counts as a thread on behalf of `function`,
-    /// or of the card. Not for GuC steps, which are to give way to other threads and do not count.
-    pub fn lock_guc<'g>(&self, guc: &'g Mutex<Guc>, function: Option<Function>) -> MutexGuard<'g, Guc> {
-        match guc.try_lock() {
-            Ok(guc) => return guc,
-            Err(TryLockError::Poisoned(guc)) => return guc.into_inner(),
-            Err(TryLockError::WouldBlock) => {}
+    /// or of the card. Not for GuC steps, which give way to these threads and do not count.
+    pub fn lock_guc<'g>(&self, guc: &'g PriorityMutex<Guc>, function: Option<Function>) -> MutexGuard<'g, Guc> {
+        if let Some(guc) = guc.try_lock() {
+            return guc;
         }
         let waiters = self.waiters(function);
         waiters.fetch_add(1, Ordering::Relaxed);
-        let guc = guc.lock().ignore_poison();
+        let guc = guc.lock();
         waiters.fetch_sub(1, Ordering::Relaxed);
         guc
     }

@@ -6,14 +6,15 @@
 //! because the thread that serves the access also receives those messages.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use crate::gt::SideEffect;
 use crate::sync::IgnorePoison;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of deferred requests. Further requests are executed immediately, and their guest memory accesses
-/// fail.
+/// Maximum number of deferred requests. A further access waits for a time, or its request is executed immediately, and its
+/// accesses to guest memory fail.
 const MOST: usize = 256;
 
 /// Deferred requests in order of arrival. One thread at a time executes them, without holding the queue's lock.
@@ -23,12 +24,15 @@ pub struct Deferred {
     waiting: AtomicBool,
     /// A thread is executing a request.
     taken: AtomicBool,
+    /// A request was removed from the queue.
+    room: Condvar,
 }
 
 impl Deferred {
     /// An empty queue.
     pub fn new() -> Self {
-        Deferred { queue: Mutex::default(), waiting: AtomicBool::new(false), taken: AtomicBool::new(false) }
+        let (waiting, taken) = (AtomicBool::new(false), AtomicBool::new(false));
+        Deferred { queue: Mutex::default(), waiting, taken, room: Condvar::new() }
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<SideEffect>> {
@@ -37,7 +41,16 @@ impl Deferred {
 
     /// Defers `request` to a worker; returns it as the error if the queue is full.
     pub fn push(&self, request: SideEffect) -> Result<(), SideEffect> {
+        self.push_within(request, Duration::ZERO)
+    }
+
+    /// As [`Deferred::push`], but waits at most for `limit` until the queue is no longer full. Must not be called by a
+    /// thread that executes a request.
+    pub fn push_within(&self, request: SideEffect, limit: Duration) -> Result<(), SideEffect> {
         let mut queue = self.queue();
+        if !limit.is_zero() {
+            (queue, _) = self.room.wait_timeout_while(queue, limit, |queue| queue.len() >= MOST).ignore_poison();
+        }
         if queue.len() >= MOST {
             return Err(request);
         }
@@ -58,6 +71,7 @@ impl Deferred {
             self.waiting.store(!queue.is_empty(), Ordering::Release);
             next
         };
+        self.room.notify_one();
         next.map(carry_out).is_some()
     }
 
@@ -65,6 +79,7 @@ impl Deferred {
     pub fn clear(&self) -> VecDeque<SideEffect> {
         let mut queue = self.queue();
         self.waiting.store(false, Ordering::Release);
+        self.room.notify_all();
         std::mem::take(&mut queue)
     }
 }
@@ -100,5 +115,22 @@ mod tests {
         }
         assert_eq!(deferred.clear().len(), MOST);
         assert!(!deferred.next(|_| panic!("the queue must be empty")));
+    }
+
+    /// A thread waits until a full queue has room, for a limited time, and its request is then the last.
+    #[test]
+    fn a_full_queue_is_waited_for() {
+        let deferred = Deferred::new();
+        for n in 0..MOST as u32 {
+            deferred.push(SideEffect::Reset(n)).unwrap();
+        }
+        let last = SideEffect::StartGucDma;
+        assert_eq!(deferred.push_within(last, Duration::from_millis(1)), Err(last));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| deferred.push_within(last, Duration::from_secs(60)));
+            assert!(deferred.next(|request| assert_eq!(request, SideEffect::Reset(0))));
+            assert_eq!(waiting.join().unwrap(), Ok(()));
+        });
+        assert_eq!(deferred.clear().back(), Some(&last));
     }
 }

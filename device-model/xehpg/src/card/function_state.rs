@@ -68,7 +68,12 @@ pub(super) struct Emptying(pub(super) Function);
 impl Card {
     /// Returns the state of `function`. Waits for the GuC's lock.
     pub fn function_state(&self, function: Function) -> FunctionState<'_> {
-        FunctionState { card: self, function, guc: self.guc_for(function) }
+        self.function_state_for(function, function)
+    }
+
+    /// Returns the state of `function`. Waits for the GuC's lock on behalf of `waiting`.
+    pub(super) fn function_state_for(&self, function: Function, waiting: Function) -> FunctionState<'_> {
+        FunctionState { card: self, function, guc: self.guc_for(waiting) }
     }
 }
 

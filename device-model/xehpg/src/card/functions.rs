@@ -63,7 +63,8 @@ impl Card {
     /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        let emptying = (1..=count).filter_map(|vf| self.function_state(Function(vf)).reset());
+        // The PF waits here, for which its own client must not be charged.
+        let emptying = (1..=count).filter_map(|vf| self.function_state_for(Function(vf), Function::PF).reset());
         self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC's lock, and whether a step that waits for a function's client delays other functions.
 
-use std::sync::{MutexGuard, TryLockError};
-
 use super::Card;
 use crate::engine::SOON;
 use crate::guc::Guc;
 use crate::host::Function;
-use crate::sync::IgnorePoison;
+use crate::sync::MutexGuard;
 
 impl Card {
     /// Takes the GuC's lock, poisoned or not, for work on behalf of the card.
@@ -20,22 +18,16 @@ impl Card {
         self.contention.lock_guc(&self.guc, Some(function))
     }
 
-    /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
-    /// in [`GucPending`](super::GucPending).
+    /// Takes the GuC's lock for a GuC step, after the threads that wait for it now. Until the lock is acquired, the functions
+    /// that the step serves are recorded in [`GucPending`](super::GucPending).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
-        self.guc.lock().ignore_poison()
+        self.guc.lock_after_others()
     }
 
     /// Returns whether the GuC's lock becomes free within some milliseconds; a GuC step that was in progress has then ended.
     /// The lock is not held on return.
     pub(super) fn guc_becomes_free(&self) -> bool {
-        (0..SOON).any(|_| {
-            let free = !matches!(self.guc.try_lock(), Err(TryLockError::WouldBlock));
-            if !free {
-                std::thread::yield_now();
-            }
-            free
-        })
+        self.guc.lock_soon(SOON).is_some()
     }
 
     /// Publishes the functions with waiting contexts, after the GuC has scheduled or was reset.

@@ -63,6 +63,9 @@ use hxg::{Error, Outgoing};
 use scheduler::{GucCtx, Scheduler};
 use state::{Counters, GucState, PersistentState};
 
+/// Time for which a transfer of the DMA engine is repeated because a client does not answer an access, in nanoseconds.
+const MOST_UNANSWERED: u64 = 1_000_000_000;
+
 /// Result of a GuC step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Step {
@@ -93,6 +96,8 @@ pub struct Guc {
     out: Vec<(Function, Outgoing)>,
     persistent: PersistentState,
     dma: DmaEngine,
+    /// Time of the first attempt of a transfer that is to be repeated, in ns of the card's clock.
+    unanswered_since: Option<u64>,
     /// Quotas of VFs 1, 2, ... if the card provisions the VFs itself; empty if a PF driver provisions them.
     quotas: Vec<Quota>,
 }
@@ -107,19 +112,27 @@ impl Guc {
     /// checks and starts it (contract B.4 step 20). A rejected transfer changes no memory and sends no interrupt; that
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
-    pub fn start_dma(&mut self, gt: &Gt, engines: &Engines) {
+    ///
+    /// Returns whether the function's client has not answered an access, and the call must be repeated soon; DMA_CTRL still
+    /// shows the transfer.
+    pub fn start_dma(&mut self, gt: &Gt, engines: &Engines) -> bool {
         // Read once: a vCPU may write the register, which has no lock, during the transfer.
         let control: DmaCtrl = gt.registers.fields();
         if !control.start() || gt.guc_disabled() {
-            return;
+            return false;
         }
-        if self.state.is_none() {
-            self.transfer(gt, engines, control);
+        let since = *self.unanswered_since.get_or_insert(gt.clock.now());
+        let may_repeat = gt.clock.now().saturating_sub(since) < MOST_UNANSWERED;
+        if self.state.is_none() && self.transfer(gt, engines, control, may_repeat) {
+            return true;
         }
+        self.unanswered_since = None;
         gt.registers.clear_bits(DMA_CTRL, DmaCtrl::new().with_start(true).into());
+        false
     }
 
-    fn transfer(&mut self, gt: &Gt, engines: &Engines, control: DmaCtrl) {
+    /// Carries out a transfer. Returns whether it must be repeated, if it may be: an access was not answered.
+    fn transfer(&mut self, gt: &Gt, engines: &Engines, control: DmaCtrl, may_repeat: bool) -> bool {
         let views = gt.memory.views();
         let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
         let programmed = Transfer::programmed(gt, control);
@@ -133,6 +146,7 @@ impl Guc {
                 let firmware = firmware::load(gt, &mut gam, self.dma.kernel(transfer))?;
                 match Ads::read(&mut gam, firmware.ads(), gt.generation, engines) {
                     Ok(ads) => Ok((transfer, firmware, ads)),
+                    Err(_) if may_repeat && gam.unanswered() => Err(LoadFailure::init_data()),
                     Err(error) => {
                         log::warn!("GuC: {error}");
                         Err(LoadFailure::init_data())
@@ -149,13 +163,16 @@ impl Guc {
                     self.state = Some(Box::new(GucState::new(gt, firmware, ads, std::mem::take(&mut self.persistent))));
                     firmware::STATUS_READY
                 }
+                Err(_) if may_repeat && gam.unanswered() => return true,
                 Err(failure) => {
                     log::warn!("GuC firmware rejected: GUC_STATUS {:#010x}", failure.status().into_bits());
                     failure.status()
                 }
             };
             gt.registers.set(GUC_STATUS, status.into());
+            return false;
         }
+        done.is_err() && may_repeat && gam.unanswered()
     }
 
     /// Resets the GuC (GDRST bit 3). Discards the firmware, CT buffers, contexts and configurations.
@@ -165,6 +182,7 @@ impl Guc {
         }
         self.out.clear();
         self.dma.release();
+        self.unanswered_since = None;
         gt.permit_rc6(false);
         gt.drop_guc_forcewakes();
         gt.doorbells.reset();

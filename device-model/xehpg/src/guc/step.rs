@@ -70,10 +70,12 @@ impl GucState {
             self.slpc.show(ctx.gt, busy);
         }
         step.merge(self.send(ctx));
+        // From the end of the step, which may have waited for a client for longer than the pause.
+        let ended = ctx.gt.clock.now();
         let retry = match (self.unsent & !self.paused, (self.inaccessible | self.unnotified) & !self.paused) {
             (0, 0) => None,
-            (0, _) => Some(ctx.now.saturating_add(OUT_OF_REACH_PAUSE)),
-            _ => Some(ctx.now.saturating_add(RING_FULL_PAUSE)),
+            (0, _) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
+            _ => Some(ended.saturating_add(RING_FULL_PAUSE)),
         };
         let more = more.then_some(ctx.now);
         step.next = [next, retry, more, notice].into_iter().flatten().min();

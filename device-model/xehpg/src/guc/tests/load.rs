@@ -48,6 +48,35 @@ fn image_in_guest_memory_is_read_once() {
     assert_eq!(host.start_dma() >> 30, 1, "the image is cleared");
 }
 
+/// A transfer whose client does not answer is repeated, for a limited time.
+#[test]
+fn a_transfer_is_repeated_while_the_client_does_not_answer() {
+    for answers in [true, false] {
+        let mut host = Host::new();
+        host.start_firmware();
+        let ram = host.ram.0[0].clone();
+        let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
+        let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
+        image.copy_to_volatile_slice(ram.slice(0, length).unwrap());
+        for page in 0..length as u64 / 4096 {
+            host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
+        }
+        ram.via_client.store(true, Ordering::SeqCst);
+        let lose = |lost: bool| {
+            *ram.lost.lock().unwrap() = lost.then_some((false, 0..0x1000));
+            ram.unanswered.store(lost, Ordering::SeqCst);
+        };
+        lose(true);
+        for _ in 0..2 {
+            assert!(host.guc.start_dma(&host.gt, &host.engines));
+            assert_eq!(host.gt.registers.value(0xc314) & 1, 1, "the transfer is not complete");
+            host.clock.advance(900_000_000);
+        }
+        lose(!answers);
+        assert_eq!(host.start_dma() == 0x8001_f0ec, answers, "the transfer is complete, or was rejected");
+    }
+}
+
 /// Contract G.4: i915 does not set the address space of the source; the default is the GGTT.
 #[test]
 fn upload_from_the_default_address_space() {

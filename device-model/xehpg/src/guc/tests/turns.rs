@@ -35,6 +35,10 @@ pub(super) struct Ram {
     pub cleared_by_reads: AtomicBool,
     /// Inaccessible addresses: for writes (true) or for reads (false).
     pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
+    /// Inaccessible means that the client does not answer.
+    pub unanswered: AtomicBool,
+    /// Time in nanoseconds for which an access to an inaccessible address waits, on this clock.
+    pub slow: Mutex<Option<(Arc<ManualClock>, u64)>>,
 }
 
 impl Ram {
@@ -44,6 +48,8 @@ impl Ram {
             via_client: AtomicBool::new(false),
             cleared_by_reads: AtomicBool::new(false),
             lost: Mutex::default(),
+            unanswered: AtomicBool::new(false),
+            slow: Mutex::default(),
         }
     }
 
@@ -51,6 +57,9 @@ impl Ram {
         let lost = self.lost.lock().unwrap();
         let overlaps = |range: &std::ops::Range<u64>| iova < range.end && range.start < iova + len as u64;
         let reached = lost.as_ref().is_none_or(|(lost, range)| *lost != writes || !overlaps(range));
+        if !reached && let Some((clock, time)) = &*self.slow.lock().unwrap() {
+            clock.advance(*time);
+        }
         self.bytes.slice(iova, len).filter(|_| reached).ok_or(DmaFault { iova })
     }
 }
@@ -88,6 +97,10 @@ impl DmaView for Ram {
 
     fn may_wait_for_client(&self) -> bool {
         self.via_client.load(Ordering::SeqCst)
+    }
+
+    fn unanswered(&self) -> bool {
+        self.unanswered.load(Ordering::SeqCst)
     }
 }
 

@@ -60,6 +60,16 @@ fn inaccessible_ring_is_retried_and_answered_once() {
     }
 }
 
+/// The pause begins at the end of the step, which may have waited for the client for longer.
+#[test]
+fn the_pause_begins_when_the_step_has_ended() {
+    let mut rig = Rig::with_client_memory();
+    *rig.host.ram.0[1].slow.lock().unwrap() = Some((rig.host.clock.clone(), 5 * PAUSE));
+    rig.send_query();
+    rig.step_without(0b10, Some((false, DESCRIPTOR)));
+    assert_eq!(rig.host.deadline, Some(rig.host.clock.now() + PAUSE));
+}
+
 /// If a message was written but its interrupt was not, the interrupt is written later.
 #[test]
 fn failed_interrupt_write_is_retried() {
