@@ -20,7 +20,7 @@ use rustix::net::SendFlags;
 /// request after it has connected needs less, also on a loaded host.
 const GRACE: Duration = Duration::from_millis(100);
 /// Maximum time for which a client beyond the maximum number waits for a place.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which that is checked.
 const RECHECK: Duration = Duration::from_millis(2);
 
@@ -219,7 +219,7 @@ struct Connection<S> {
 ///
 /// If there are `most` clients, the one that the server has been waiting for longest, at least [`GRACE`], gives way to
 /// the next one. If no client is silent, the first that has had an answer gives way after its current request. Otherwise
-/// the next client is disconnected after [`PATIENCE`].
+/// the next client is disconnected after [`PLACE_TIMEOUT`].
 pub fn accept<L: Listener>(
     listener: &L,
     stop: &AtomicBool,
@@ -281,7 +281,7 @@ fn make_room<S: Stream>(
         if connections.len() < most {
             return true;
         }
-        if stop.load(Ordering::Acquire) || started.elapsed() >= PATIENCE {
+        if stop.load(Ordering::Acquire) || started.elapsed() >= PLACE_TIMEOUT {
             return false;
         }
         if ended.is_none_or(|ended| ended.elapsed() >= GRACE) {

@@ -102,11 +102,13 @@ struct Lines<S> {
     received: Vec<u8>,
     /// Maximum length of a line in bytes.
     longest: usize,
+    /// Spaces before a line do not count: without events, the server sends them again and again.
+    skips_spaces: bool,
 }
 
 impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
     fn new(socket: S, longest: usize) -> Self {
-        Lines { socket, received: Vec::new(), longest }
+        Lines { socket, received: Vec::new(), longest, skips_spaces: false }
     }
 
     /// Returns the next line without its end, or `None` at the end of the connection. Fails if the line is too long, or,
@@ -131,13 +133,9 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
             match self.socket.borrow().read_within(left, &mut bytes) {
                 Ok(0) => return Ok(None),
                 Ok(count) => {
-                    // Spaces before an event are not kept: without events, they would fill the line.
-                    let start = if self.received.is_empty() {
-                        bytes.iter().take(count).take_while(|byte| **byte == b' ').count()
-                    } else {
-                        0
-                    };
-                    self.received.extend(bytes.iter().take(count).skip(start));
+                    let skips = self.skips_spaces && self.received.is_empty();
+                    let line = bytes.iter().take(count).skip_while(|byte| skips && **byte == b' ');
+                    self.received.extend(line);
                 }
                 // At the time limit, the loop ends above.
                 Err(error) if is_pause(&error) => {}

@@ -50,6 +50,7 @@ impl Connection {
     /// Subscribes to the events that `filter` selects.
     pub fn trace(mut self, filter: Filter) -> Result<Events, Failure> {
         let heading = self.request(&Request::Trace { filter })?;
+        self.0.skips_spaces = true;
         Ok(Events { lines: self.0, heading })
     }
 }

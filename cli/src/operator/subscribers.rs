@@ -17,8 +17,10 @@ use crate::connections::{Client, Stream};
 pub(super) const MOST_SUBSCRIBERS: usize = 8;
 /// Time for which a subscriber may leave events unread before another client may have its place.
 const UNREAD: Duration = Duration::from_secs(1);
+/// Time after which it is known whether a subscriber has disconnected.
+const ENDED: Duration = Duration::from_millis(300);
 /// Maximum time for which a client waits for a place.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PLACE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval at which that is checked.
 const RECHECK: Duration = Duration::from_millis(5);
 
@@ -69,7 +71,7 @@ impl Subscribers {
         let entry =
             Arc::new(Entry { client: client.clone(), reading: Mutex::new(Reading { unread: 0, idle_since: None }) });
         let started = Instant::now();
-        while started.elapsed() < PATIENCE && !stop.load(Ordering::Acquire) {
+        while started.elapsed() < PLACE_TIMEOUT && !stop.load(Ordering::Acquire) {
             {
                 let mut entries = self.entries();
                 if entries.len() < MOST_SUBSCRIBERS {
@@ -77,8 +79,11 @@ impl Subscribers {
                     return Some(Subscriber { all: self, entry });
                 }
                 let silent = entries.iter().filter_map(|entry| Some((entry.observe()?, entry)));
-                let (since, silent) = silent.min_by_key(|(since, _)| *since)?;
-                if since.elapsed() >= UNREAD {
+                let silent = silent.min_by_key(|(since, _)| *since);
+                if silent.is_none() && started.elapsed() >= ENDED {
+                    return None;
+                }
+                if let Some((_, silent)) = silent.filter(|(since, _)| since.elapsed() >= UNREAD) {
                     log::warn!("a client that does not read the card's events was disconnected: another one connects");
                     // Its thread ends and removes the entry.
                     silent.client.stream().close();
