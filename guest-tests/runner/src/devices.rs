@@ -38,8 +38,10 @@ impl BarSpace {
         if integrated { Self::Low } else { Self::High }
     }
 
-    /// QEMU's arguments. High BARs need more space than QEMU's bridge has by default. SeaBIOS (1.17 and later) uses the
-    /// space above 4 GiB if the machine has memory there, unless `pci64` is off; OVMF, if the space has a size.
+    /// QEMU's arguments. High BARs need more space than QEMU's bridge has by default. With that space QEMU moves the memory
+    /// above 4 GiB of a guest with an AMD processor to 1 TiB (the range of HyperTransport is in the way), where a Flex card
+    /// reaches it, but no integrated GPU, which has 40 address bits. SeaBIOS (1.17 and later) uses the space above 4 GiB if
+    /// the machine has memory there, unless `pci64` is off; OVMF, if the space has a size.
     fn arguments(self) -> &'static [[&'static str; 2]] {
         match self {
             Self::High => &[["-global", "q35-pcihost.pci-hole64-size=4T"]],
