@@ -129,6 +129,8 @@ impl Dma for NullHost {
 
 impl InterruptSink for NullHost {
     fn raise(&self, _: Function, _: u16) {}
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// Receiver of the card's interrupts.
@@ -138,9 +140,7 @@ pub trait InterruptSink: Send + Sync {
 
     /// Whether `function` requests an interrupt has changed: the level of its interrupt pin, for a function that has one.
     /// Calls for one function are in the order of the changes. Never blocks, and must not access the card.
-    fn set_line(&self, function: Function, requested: bool) {
-        let _ = (function, requested);
-    }
+    fn set_line(&self, function: Function, requested: bool);
 
     /// Sends the PCI Express message ERR_FATAL of `function`; never blocks. Called without locks held.
     fn fatal_error(&self, function: Function) {

@@ -231,6 +231,8 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             self.sent.fetch_add(1, Ordering::SeqCst);
         }
+
+        fn set_line(&self, _: Function, _: bool) {}
     }
 
     #[test]

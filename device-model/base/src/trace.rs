@@ -309,6 +309,10 @@ impl InterruptSink for TracingSink {
         self.sink.raise(function, vector);
     }
 
+    fn set_line(&self, function: Function, requested: bool) {
+        self.sink.set_line(function, requested);
+    }
+
     fn fatal_error(&self, function: Function) {
         self.sink.fatal_error(function);
     }

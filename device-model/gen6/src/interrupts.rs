@@ -179,6 +179,8 @@ mod tests {
         fn raise(&self, _: Function, _: u16) {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
+
+        fn set_line(&self, _: Function, _: bool) {}
     }
 
     const GT: Bank = Bank::Graphics;

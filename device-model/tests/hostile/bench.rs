@@ -54,6 +54,8 @@ impl InterruptSink for Recorder {
         assert_eq!((function, vector), (PF, 0));
         self.0.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// GGTT addresses with an identity mapping to local memory.

@@ -42,6 +42,8 @@ impl InterruptSink for NullSink {
     fn raise(&self, _: Function, vector: u16) {
         assert_eq!(vector, 0);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// An access without a valid translation: its space, and the first address of its page.

@@ -211,6 +211,8 @@ impl InterruptSink for Msis {
         assert_eq!(vector, 0, "{function:?}");
         self.0[function.index()].fetch_add(1, Ordering::Relaxed);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// A clock that either runs in real time plus a manually advanced offset, or is only advanced manually. Real time

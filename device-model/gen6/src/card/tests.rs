@@ -137,18 +137,22 @@ fn workers_execute_rings_until_they_are_stopped_or_reset() {
     card.quiesce();
 }
 
-/// Counts MSIs.
+/// Counts MSIs, and has the level of the pin.
 #[derive(Default)]
-struct Counter(std::sync::atomic::AtomicU32);
+struct Counter(std::sync::atomic::AtomicU32, std::sync::atomic::AtomicBool);
 
 impl arctic_base::host::InterruptSink for Counter {
     fn raise(&self, _: Function, _: u16) {
         self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
+
+    fn set_line(&self, _: Function, requested: bool) {
+        self.1.store(requested, std::sync::atomic::Ordering::SeqCst);
+    }
 }
 
 /// G67-071, G67-074: the driver starts the render ring and submits a request with a change of context and a batch of user
-/// space; its handler finds the user interrupt after the MSI (G67-047, G67-048).
+/// space; its handler finds the user interrupt after the MSI (G67-047, G67-048), or while INTA# is asserted.
 #[test]
 fn a_request_of_the_driver_completes_with_an_msi() {
     proves!(ILK_094, "a request by registers, command stream and interrupt");
@@ -218,12 +222,14 @@ fn a_request_of_the_driver_completes_with_an_msi() {
     assert_eq!((aperture(SCRATCH), read(0x2180)), (0x0800_0000, CONTEXT | 0x10d));
     assert_eq!((read(0x2034), read(0x209c) >> 9 & 1), (tail, 1));
     let sent = || interrupts.0.load(std::sync::atomic::Ordering::SeqCst);
-    assert_eq!((sent(), read(0x4_4018)), (1, 1));
+    let pin = || interrupts.1.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!((sent(), pin(), read(0x4_4018)), (1, true, 1));
     // The handler.
     write(0x4_400c, 0);
+    assert!(!pin(), "the master enable");
     write(0x4_4018, 1);
     write(0x4_400c, 1 << 31);
-    assert_eq!((sent(), read(0x4_4018)), (1, 0));
+    assert_eq!((sent(), pin(), read(0x4_4018)), (1, false, 0));
     assert_eq!(card.report().skipped_commands.len(), 1, "the 3D command of the batch");
     assert!(card.report().unmodelled.is_empty());
 }

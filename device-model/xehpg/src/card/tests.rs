@@ -32,6 +32,8 @@ impl InterruptSink for Msis {
         assert_eq!(function, Function::PF);
         self.0.fetch_add(1, Ordering::SeqCst);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// Powers on the card described by a file in `configs`, with the VF memories given and a clock that does not advance.

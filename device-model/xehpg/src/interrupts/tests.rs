@@ -38,6 +38,8 @@ impl InterruptSink for Msis {
         *self.sent.lock().unwrap() += 1;
         self.changed.notify_all();
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 impl Msis {

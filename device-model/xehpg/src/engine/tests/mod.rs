@@ -57,6 +57,8 @@ impl InterruptSink for Msis {
         self.0.fetch_add(1, Ordering::SeqCst);
         self.1.lock().unwrap().push(function);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 impl Msis {

@@ -79,6 +79,8 @@ impl InterruptSink for Witness {
             self.seen.lock().unwrap().push((cell(page + 0x40 + u64::from(pointer) * 8), pointer));
         }
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// The engine used by most tests.

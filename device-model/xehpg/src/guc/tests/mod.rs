@@ -36,6 +36,8 @@ impl InterruptSink for Recorder {
     fn raise(&self, _: Function, vector: u16) {
         self.0.lock().unwrap().push(vector);
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 /// GGTT addresses that are mapped one to one to local memory.

@@ -183,6 +183,8 @@ impl InterruptSink for Sink {
         *self.0.sent.lock().unwrap() += 1;
         self.0.came.notify_all();
     }
+
+    fn set_line(&self, _: Function, _: bool) {}
 }
 
 const VF: Function = Function(1);
