@@ -202,14 +202,15 @@ mod tests {
     /// Levels do not overtake each other: after concurrent changes the sink has the level of the last one.
     #[test]
     fn the_last_level_is_that_of_the_sources() {
-        for round in 0..50 {
+        for round in 0..50_usize {
             let sink = Arc::new(Levels::default());
             let delivery = Delivery::new(Function::PF, sink.clone(), Wire(false));
             std::thread::scope(|scope| {
                 for n in 0..3_usize {
                     let delivery = &delivery;
-                    scope
-                        .spawn(move || (0..40).for_each(|i| delivery.change(|wire| wire.0 = (i + n + round) % 3 == 0)));
+                    scope.spawn(move || {
+                        (0..40_usize).for_each(|i| delivery.change(|wire| wire.0 = (i + n + round).is_multiple_of(3)))
+                    });
                 }
             });
             let levels = sink.0.lock().unwrap();

@@ -63,7 +63,9 @@ fn as_driven_by_i915(profile: &IntegratedProfile) -> PciFunction {
 #[test]
 fn every_byte_is_that_of_a_listing_or_a_named_difference() {
     let function = as_driven_by_i915(&snb());
-    let listed = |at: u64| LISTING.iter().find(|(row, _)| *row == at & !15).map_or(0, |(_, row)| row[at as usize & 15]);
+    let listed = |at: u64| {
+        LISTING.iter().find(|(row, _)| *row == at & !15).map_or(0, |(_, row)| row[usize::try_from(at & 15).unwrap()])
+    };
     for at in 0..256 {
         let (expected, found) = (listed(at), byte(&function, at));
         let reason = DIFFERENCES.iter().find(|(bytes, _)| bytes.contains(&at)).map(|(_, reason)| reason);
