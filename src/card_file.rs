@@ -295,6 +295,7 @@ mod tests {
             ("total_vfs = 31", "total_vfs = 64", "1 to 63, or 0"),
             ("total_vfs = 31", "total_vfs = \"31\"", "expected u64"),
             ("ggtt = \"mapped\"", "ggtt = \"fast\"", "`mapped` or `trapped`"),
+            ("vf_local_memory = \"mapped\"", "vf_local_memory = \"fast\"", "`mapped` or `trapped`"),
             ("unmodelled = \"skip\"", "unmodelled = \"hang\"", "`skip` or `fault`"),
             ("\"DG02_1.3185\"", "\"DG2_1.3185\"", "a version such as \"DG02_1.3185\""),
             ("\"DG02_1.3185\"", "\"DG02_1.65536\"", "a version such as \"DG02_1.3185\""),

@@ -80,7 +80,7 @@ pub mod vfio_user;
 pub use arctic_device_model::gen6::profile::IntegratedProfile;
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
-pub use arctic_device_model::profile::provision::GgttAccess;
+pub use arctic_device_model::profile::provision::{GgttAccess, VfLocalMemory};
 pub use arctic_device_model::{gpu, hardware_error, sync, trace};
 pub use arctic_sriov;
 pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};

@@ -166,6 +166,32 @@ fn igt_on_a_physical_function_with_virtual_ones() {
     assert_eq!(status, Some(0));
 }
 
+/// With trapped local memory, accesses of VFs in the PF's guest end at the quota, also after it was reduced.
+#[test]
+fn igt_on_a_physical_function_with_trapped_local_memory() {
+    let _one = one_guest();
+    let mapped = include_str!("../../../configs/small.toml");
+    let trapped = mapped.replace("vf_local_memory = \"mapped\"", "vf_local_memory = \"trapped\"");
+    assert_ne!(trapped, mapped);
+    let dir = vmm_sys_util::tempdir::TempDir::new().unwrap();
+    let card = dir.as_path().join("trapped.toml");
+    std::fs::write(&card, trapped).unwrap();
+    let list = list("trapped-vfs.txt");
+    let (status, report) = arctic(&[
+        "igt",
+        "--list",
+        list.to_str().unwrap(),
+        "--vfs",
+        "2",
+        "--card",
+        card.to_str().unwrap(),
+        "--timeout",
+        "240",
+    ]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+}
+
 /// All IGT subtests that apply to this card pass; none is skipped.
 #[test]
 fn igt_first_light() {

@@ -10,7 +10,7 @@ use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
-use self::provision::{GgttAccess, Provision};
+use self::provision::{GgttAccess, Provision, VfLocalMemory};
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
 use crate::heci::controller::{self, Controller, FirmwareVersions};
 use crate::registers::RegisterFile;
@@ -48,6 +48,9 @@ pub struct CardProfile {
     /// How VFs access the GGTT.
     #[serde(default)]
     pub ggtt: GgttAccess,
+    /// How VFs access their local memory.
+    #[serde(default)]
+    pub vf_local_memory: VfLocalMemory,
     /// Resources of each VF if no PF driver provisions the card.
     #[serde(default)]
     pub provision: Provision,

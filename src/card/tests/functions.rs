@@ -201,6 +201,31 @@ fn vf_windows_can_be_mapped() {
     assert_eq!(card.vf(1).areas(2), [0..512 << 20]);
 }
 
+/// With `vf_local_memory = "trapped"`, no topology maps a VF's local memory: each access is translated, and beyond the quota
+/// reads return all ones and writes are dropped, also after the quota was reduced. The PF's local memory is mapped.
+#[test]
+fn trapped_local_memory_ends_at_the_quota() {
+    let mut profile = card_file::load("small").unwrap();
+    profile.vf_local_memory = crate::VfLocalMemory::Trapped;
+    profile.provision = toml::from_str("local_memory = \"64MiB\"").unwrap();
+    for topology in [Topology::Together, Topology::Split, Topology::Provisioned] {
+        let card = served(profile.clone(), 1, topology).unwrap();
+        let function = card.served.card().functions().iter().find(|function| function.number() == Function(1)).unwrap();
+        assert!(function.mappings(2).is_empty(), "{topology:?}");
+        if topology != Topology::Provisioned {
+            assert_eq!(card.served.card().functions()[0].mappings(2).len(), 1, "{topology:?}: the PF's");
+        }
+    }
+    let card = served(profile, 1, Topology::Provisioned).unwrap();
+    let vf = card.vf(1);
+    vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    for (offset, read) in [(0, 0x1234_5678), ((64 << 20) - 4, 0x1234_5678), (64 << 20, u32::MAX), (300 << 20, u32::MAX)]
+    {
+        vf.write(LMEM, offset, &0x1234_5678_u32.to_le_bytes());
+        assert_eq!(vf.read32(LMEM, offset), read, "{offset:#x}");
+    }
+}
+
 /// If no guest has the PF, the VFs exist from the start, with the resources given in the card file.
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {

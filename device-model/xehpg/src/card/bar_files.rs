@@ -21,6 +21,8 @@ pub struct FunctionFiles {
     pub local: File,
     /// Size of local memory in bytes, which the BAR may exceed.
     pub local_bytes: u64,
+    /// Local memory may be mapped; otherwise each access is trapped.
+    pub maps_local: bool,
 }
 
 impl FunctionFiles {

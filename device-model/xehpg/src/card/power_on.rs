@@ -13,7 +13,7 @@ use crate::gpu::{Gpu, Host, Model, PowerOnError};
 use crate::memory::{Memories, VfMemory};
 use crate::profile::CardProfile;
 use crate::profile::limits::Limits;
-use crate::profile::provision::GgttAccess;
+use crate::profile::provision::{GgttAccess, VfLocalMemory};
 
 impl Model for CardProfile {
     fn name(&self) -> &str {
@@ -60,8 +60,13 @@ impl Model for CardProfile {
         let vf_bar = self.vf_local_memory_bar();
         let (local_file, local) = bar_files::local_memory(self.local_memory).map_err(PowerOnError::Memory)?;
         let (ggtt_file, ggtt) = bar_files::global_table().map_err(PowerOnError::Memory)?;
-        let mut files =
-            vec![FunctionFiles { gttmmadr: Some(ggtt_file), local: local_file, local_bytes: self.local_memory }];
+        let mut files = vec![FunctionFiles {
+            gttmmadr: Some(ggtt_file),
+            local: local_file,
+            local_bytes: self.local_memory,
+            maps_local: true,
+        }];
+        let maps_local = self.vf_local_memory == VfLocalMemory::Mapped;
         let mut vf_memories = Vec::new();
         for _ in 1..=vfs {
             let (file, local) = bar_files::local_memory(vf_bar).map_err(PowerOnError::Memory)?;
@@ -70,7 +75,7 @@ impl Model for CardProfile {
                 GgttAccess::Trapped => Ok((None, None)),
             }
             .map_err(PowerOnError::Memory)?;
-            files.push(FunctionFiles { gttmmadr, local: file, local_bytes: vf_bar });
+            files.push(FunctionFiles { gttmmadr, local: file, local_bytes: vf_bar, maps_local });
             vf_memories.push(VfMemory { local, ggtt });
         }
         let memories = Memories { local, ggtt, vfs: vf_memories };

@@ -48,6 +48,19 @@ pub enum GgttAccess {
     Trapped,
 }
 
+/// How a VF accesses its local memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VfLocalMemory {
+    /// The VMM maps the VF's window. Accesses cause no VM exit. If the VF is in the PF's guest, the mapping has the size of
+    /// the BAR.
+    #[default]
+    Mapped,
+    /// Each access is trapped and translated by the LMTT. This conforms exactly to V13-010, also beyond the VF's quota, but
+    /// is slow.
+    Trapped,
+}
+
 /// Resources of one VF, or of each VF. Absent values are taken from [`Provision::each`], then from the fair shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
