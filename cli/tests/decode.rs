@@ -106,6 +106,65 @@ fn an_error_state_of_ivy_bridge_reads() {
     assert!(lines.iter().any(|line| line["kind"] == "command" && line["marks"][0] == "ACTHD"), "{json}");
 }
 
+/// Every input says in text and in JSON what it was taken for, and what was not understood; status 1 if nothing was.
+#[test]
+fn input_type_and_unknown_parts_are_reported() {
+    let dump = |id: &str| {
+        format!(
+            "Time: 1 s 2 us\nPCI ID: {id}\nEIR: 0x00000000\nrcs0 command stream:\n  IPEHR: 0x02000000\n  IPEHR: 0x61010006\n"
+        )
+    };
+    let xe = |id: &str| format!("**** Xe Device Coredump ****\nkernel: 6.12.1\nPCI ID: {id}\n**** News ****\nx: 1\n");
+    let summary = |arguments: &[&str], input: &str| -> Value {
+        let output = decode(&[&["-", "--json"], arguments].concat(), input);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let documents: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        documents.into_iter().rfind(|document| document["kind"] == "summary").unwrap_or_default()
+    };
+    for (id, tables) in [("0x0126", "sandy-bridge"), ("0x0166", "ivy-bridge")] {
+        let decoded = text(&decode(&["-"], &dump(id)));
+        let heading = format!("# i915's error state of GPU 8086:{}, decoded with the tables of {tables}\n", &id[2..]);
+        assert!(decoded.contains(&heading), "{decoded}");
+        assert!(decoded.contains("IPEHR: 0x02000000 (MI_FLUSH)") || id != "0x0126", "{decoded}");
+        let summary = summary(&[], &dump(id));
+        assert_eq!((&summary["tables"], &summary["assumed"]), (&tables.into(), &false.into()));
+    }
+    for id in ["0x0046", "0x0412", "0x8a52"] {
+        let refused = decode(&["-"], &dump(id));
+        let message = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!((refused.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+        assert!(
+            message.contains(&format!(
+                "i915's error state of GPU 8086:{}, which is unknown: there are tables for",
+                &id[2..]
+            ))
+        );
+        let forced = text(&decode(&["-", "--card", "flex170"], &dump(id)));
+        assert!(forced.contains("the tables of the Flex series, which are assumed"), "{forced}");
+        assert_eq!(summary(&["--card", "ivb"], &dump(id))["assumed"], true);
+    }
+    let refused = decode(&["-"], &xe("0x4908"));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("xe's devcoredump of GPU 8086:4908"));
+    // Nothing but headings.
+    let nothing = decode(&["-"], &xe("0x56c0"));
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(String::from_utf8(nothing.stdout).unwrap().contains("# not understood: 1 of: section News\n"));
+    let dwords = text(&decode(&["-"], "0x05000000"));
+    let heading = "  # dwords, taken for a batch of rcs0, with the tables of the Flex series (options: --kind, --engine, --card)\n";
+    assert!(dwords.starts_with(heading), "{dwords}");
+    let summary = summary(&[], "0x05000000 ");
+    assert_eq!((&summary["decoded"], &summary["assumed"]), (&1.into(), &true.into()), "{summary}");
+    let unknown = decode(&["-", "--engine", "bcs0"], "0x7a000000");
+    assert_eq!(unknown.status.code(), Some(1), "{}", String::from_utf8_lossy(&unknown.stdout));
+    let capture =
+        "{\"arctic_capture\":1,\"card\":\"Test\"}\n{\"ns\":1,\"function\":0,\"engine\":\"xcs9\",\"event\":\"wait\"}\n";
+    let output = text(&decode(&["-", "--json"], capture));
+    let last: Value = serde_json::from_str(output.lines().last().unwrap()).unwrap();
+    assert_eq!(last["input"], "a capture of Test, by `arctic trace`");
+    assert_eq!(last["not_understood"]["event of an engine that the card does not have"], 1);
+}
+
 #[test]
 fn undecodable_input_is_refused_in_a_sentence() {
     for (arguments, input, wanted) in [

@@ -17,13 +17,17 @@ use super::stdout::Stdout;
 use crate::capture::Heading;
 use crate::decode::engine::{Batch, Engine, Family, classes, select_xe_hpg};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
+use crate::decode::source::{Gpu, Source, Understood};
 use crate::decode::{File, capture, i915, xe};
 
 /// Disassemble the input of an engine or of the GuC: raw dwords, a driver's dump, or a capture.
 ///
-/// Each family of GPUs has its own commands and registers. i915's error state names the GPU (`PCI ID`, `Platform`), and a
+/// Each family of GPUs has its own commands and registers. Dumps of xe and i915 name the GPU (`PCI ID`, `Platform`), and a
 /// capture its generation; for dwords, --card gives the card, by default a Flex card. An integrated GPU is decoded as Ivy
-/// Bridge with `--card ivb`.
+/// Bridge with `--card ivb`. A dump of a GPU without tables is decoded only with --card.
+///
+/// The output says what the file was taken for, and at its end what of it was not understood; with --json, the last
+/// document, of the kind `summary`, says both. If nothing was understood, the exit status is 1.
 ///
 /// The type of FILE is detected: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in
 /// hexadecimal (separated by blanks or commas, `#` begins a comment), or raw little-endian dwords. A dump is decoded
@@ -157,6 +161,26 @@ struct Printer<W> {
 }
 
 impl<W: Write> Printer<W> {
+    /// Says in text what the input was taken for. JSON has it in the summary.
+    fn source(&mut self, source: &Source) -> io::Result<()> {
+        if self.json { Ok(()) } else { self.line(&Line::note(source.to_string())) }
+    }
+
+    /// Says what was not understood, in JSON also what the input was taken for.
+    fn summary(&mut self, source: &Source, understood: &Understood) -> io::Result<()> {
+        if self.json {
+            let document = serde_json::json!({
+                "kind": "summary", "input": source.input, "tables": source.tables, "assumed": source.assumed,
+                "decoded": understood.decoded, "not_understood": understood.not_understood,
+            });
+            return writeln!(self.output, "{document}");
+        }
+        if understood.not_understood.is_empty() {
+            return Ok(());
+        }
+        self.line(&Line::note(format!("not understood: {understood}")))
+    }
+
     fn line(&mut self, line: &Line) -> io::Result<()> {
         if self.json {
             serde_json::to_writer(&mut self.output, line)?;
@@ -183,8 +207,9 @@ pub fn run(arguments: &DecodeArgs) -> Result<()> {
     let name = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
     let file = File::of(read(path, &name)?).map_err(|error| anyhow!("{name}: {error}"))?;
     let mut printer = Printer { output: Stdout::new(), raw: arguments.raw, json: arguments.json };
-    arguments.print(&name, file, &mut printer)?;
-    Ok(printer.output.flush()?)
+    let understood = arguments.print(&name, file, &mut printer)?;
+    printer.output.flush()?;
+    understood.check().map_err(|reason| anyhow!("{name}: {reason}"))
 }
 
 /// Reads a file, or standard input without `path`.
@@ -231,10 +256,11 @@ impl DecodeArgs {
         }
     }
 
-    fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<()> {
-        let mut emit = |line: Line| printer.line(&line);
+    /// Prints the file. Returns what of it was understood.
+    fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<Understood> {
         let budget = &mut Budget::default();
-        match file {
+        let mut understood = Understood::default();
+        let source = match file {
             File::Xe(text) => {
                 self.check_no_dword_options("xe's devcoredump")?;
                 if let Some(Family::Gen6(generation)) = self.card {
@@ -243,33 +269,92 @@ impl DecodeArgs {
                         "{name} is xe's devcoredump, of a Flex card, and --card is of {generation}"
                     )));
                 }
+                let source = Source::of_dump("xe's devcoredump", &Gpu::of(&text), self.card);
+                let mut source = source.map_err(|reason| anyhow!("{name}: {reason}"))?;
+                if let Some(Family::Gen6(generation)) = source.family {
+                    // xe does not drive these GPUs: the line is damaged.
+                    source.input += &format!(", which xe does not drive ({})", generation.name);
+                    (source.tables, source.assumed) = (Family::XeHpg.title(), true);
+                }
+                printer.source(&source)?;
                 let engines = self.selected_name().map(select_xe_hpg).unwrap_or_default();
-                xe::decode(budget, &text, &engines, &mut emit)?;
+                xe::decode(budget, &text, &engines, &mut understood, &mut |line| printer.line(&line))?;
+                source
             }
             File::I915(text) => {
                 self.check_no_dword_options("i915's error state")?;
-                let family = self.card.unwrap_or_else(|| i915::family(&text));
-                i915::decode(budget, &text, family, &self.selected_engines(family)?, &mut emit)?;
+                let source = Source::of_dump("i915's error state", &Gpu::of(&text), self.card);
+                let source = source.map_err(|reason| anyhow!("{name}: {reason}"))?;
+                let family = source.family.unwrap_or(Family::XeHpg);
+                let selected = self.selected_engines(family)?;
+                printer.source(&source)?;
+                let emit = &mut |line| printer.line(&line);
+                i915::decode(budget, &text, (family, &selected), &mut understood, emit)?;
+                source
             }
             File::Capture(text) => {
                 self.check_no_dword_options("a capture")?;
-                self.capture(name, &text, printer)?;
+                self.capture(name, &text, &mut understood, printer)?
             }
             File::Dwords(dwords, rest) => {
-                self.dwords(&dwords, &mut emit)?;
+                let source = self.dwords(&dwords, &mut understood, printer)?;
                 if rest != 0 {
-                    emit(Line::note(format!("{rest} trailing bytes are not a whole dword")))?;
+                    printer.line(&Line::note(format!("{rest} trailing bytes are not a whole dword")))?;
+                    understood.unknown("trailing bytes");
                 }
+                source
             }
-        }
-        Ok(())
+        };
+        printer.summary(&source, &understood)?;
+        Ok(understood)
     }
 
-    fn dwords(&self, dwords: &[u32], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
+    fn dwords<W: Write>(
+        &self,
+        dwords: &[u32],
+        understood: &mut Understood,
+        printer: &mut Printer<W>,
+    ) -> Result<Source> {
         let family = self.card.unwrap_or(Family::XeHpg);
         let selected = self.selected_engines(family)?.first().copied();
         let engine = selected.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
-        match self.detect_kind(dwords, engine) {
+        let kind = self.detect_kind(dwords, engine);
+        let what = match kind {
+            Kind::Auto | Kind::Batch => "a batch",
+            Kind::Ring => "a ring",
+            Kind::Context => "a context image",
+            Kind::Guc => "a CT buffer of the GuC",
+            Kind::Mailbox => "a mailbox message of the GuC",
+        };
+        let of_engine = if matches!(kind, Kind::Guc | Kind::Mailbox) { "" } else { engine.name() };
+        let assumed = [
+            ("--kind", self.kind == Kind::Auto),
+            ("--engine", !of_engine.is_empty() && selected.is_none()),
+            ("--card", self.card.is_none()),
+        ];
+        let assumed: Vec<_> = assumed.into_iter().filter(|(_, is_assumed)| *is_assumed).map(|(name, _)| name).collect();
+        let of = if of_engine.is_empty() { String::new() } else { format!(" of {of_engine}") };
+        let source = Source {
+            input: format!("dwords, taken for {what}{of}"),
+            tables: family.title(),
+            assumed: !assumed.is_empty(),
+            family: Some(family),
+        };
+        if source.assumed && !printer.json {
+            let options = assumed.join(", ");
+            let text = format!("{}, with the tables of {} (options: {options})", source.input, source.tables);
+            printer.line(&Line::note(text))?;
+        }
+        let mut emit = |line: Line| {
+            match &line {
+                Line::Command(command) if command.name.is_none() => understood.unknown("unknown command"),
+                Line::Note { .. } | Line::Section { .. } => {}
+                _ => understood.decoded(),
+            }
+            printer.line(&line)
+        };
+        let emit: &mut dyn FnMut(Line) -> io::Result<()> = &mut emit;
+        match kind {
             Kind::Context => context_image(dwords, engine, emit)?,
             Kind::Guc => {
                 let offset = |at: Option<u64>| at.map(size);
@@ -280,7 +365,7 @@ impl DecodeArgs {
             Kind::Mailbox => emit(Line::Message(guc::Message::new(dwords, None)))?,
             kind => self.commands(dwords, engine, kind == Kind::Ring, emit)?,
         }
-        Ok(())
+        Ok(source)
     }
 
     /// Disassembles a ring or a batch.
@@ -334,12 +419,26 @@ impl DecodeArgs {
         }
     }
 
-    fn capture<W: Write>(&self, name: &str, text: &str, printer: &mut Printer<W>) -> Result<()> {
+    fn capture<W: Write>(
+        &self,
+        name: &str,
+        text: &str,
+        understood: &mut Understood,
+        printer: &mut Printer<W>,
+    ) -> Result<Source> {
         let count = text.lines().count();
         let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| line.trim().is_empty());
         let (_, heading) = lines.next().unwrap_or_default();
         let heading = capture::heading(heading).map_err(|error| anyhow!("{name}: {error}"))?;
         let family = self.capture_family(name, &heading)?;
+        let source = Source {
+            input: format!("a capture of {}, by `arctic trace`", heading.card),
+            tables: family.title(),
+            assumed: false,
+            family: Some(family),
+        };
+        // A capture without events is one of a card that has done nothing.
+        understood.decoded();
         if !printer.json {
             writeln!(printer.output, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
         }
@@ -355,6 +454,10 @@ impl DecodeArgs {
                 }
                 Err(error) => bail!("{name}: line {number} is not an event: {error}"),
             };
+            understood.decoded();
+            if event.engine.as_deref().is_some_and(|engine| family.engine(engine).is_none()) {
+                understood.unknown("event of an engine that the card does not have");
+            }
             if let Some(text) = capture::text(&event, family, &filter) {
                 if printer.json {
                     let document = serde_json::json!({ "kind": "event", "event": event, "text": text.trim_start() });
@@ -364,7 +467,7 @@ impl DecodeArgs {
                 }
             }
         }
-        Ok(())
+        Ok(source)
     }
 }
 

@@ -58,10 +58,14 @@ fn what(event: &Event, family: Family) -> String {
         EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
         EventKind::Command { address, ppgtt, level, length, dwords } => {
             let engine = event.engine.as_deref().and_then(|name| family.engine(name));
-            let text = engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
+            let unknown = || {
+                let words: Vec<_> = dwords.iter().map(|dword| format!("{dword:08x}")).collect();
+                format!("{}: of an engine that the card does not have", words.join(" "))
+            };
+            let text = engine.map_or_else(unknown, |engine| command(*address, *ppgtt, *length, dwords, engine));
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };
-            format!("{indent}{space}:{address:#x} {}", text.unwrap_or_default())
+            format!("{indent}{space}:{address:#x} {text}")
         }
         EventKind::Skipped { command, origin, stopped } => {
             let of = match origin {

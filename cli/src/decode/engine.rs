@@ -18,6 +18,40 @@ pub fn classes() -> [&'static str; 5] {
     topology::EngineClass::BY_GUC.map(topology::EngineClass::name)
 }
 
+/// PCI device IDs of parts that have the tables of a family, beside those of card files: by the name of the family. Source:
+/// include/drm/intel/pciids.h of Linux 7.2 (INTEL_SNB_*, INTEL_IVB_*, INTEL_DG2_*, INTEL_ATS_M_*).
+const OTHER_PARTS: [(Option<&str>, &[u16]); 3] = [
+    (Some("sandy-bridge"), &[0x0106, 0x010a, 0x0116, 0x0126]),
+    (Some("ivy-bridge"), &[0x0156, 0x015a, 0x0166, 0x016a]),
+    (
+        None,
+        &[
+            0x4f80, 0x4f81, 0x4f82, 0x4f83, 0x4f84, 0x4f85, 0x4f86, 0x4f87, 0x4f88, 0x5690, 0x5691, 0x5692, 0x5693,
+            0x5694, 0x5695, 0x5696, 0x5697, 0x56a0, 0x56a1, 0x56a2, 0x56a3, 0x56a4, 0x56a5, 0x56a6, 0x56b0, 0x56b1,
+            0x56b2, 0x56b3, 0x56ba, 0x56bb, 0x56bc, 0x56bd, 0x56be, 0x56bf, 0x56c0, 0x56c1, 0x56c2,
+        ],
+    ),
+];
+
+/// Names of engines in error states that Linux wrote before 4.11: of the registers (`blt`), of the objects (`blitter ring`).
+/// Source: ring_str in i915_gpu_error.c, and the names in intel_ringbuffer.c and intel_lrc.c.
+const OLD_NAMES: [(&str, &str); 14] = [
+    ("render", "rcs0"),
+    ("render ring", "rcs0"),
+    ("rcs", "rcs0"),
+    ("blt", "bcs0"),
+    ("blitter ring", "bcs0"),
+    ("bcs", "bcs0"),
+    ("bsd", "vcs0"),
+    ("bsd ring", "vcs0"),
+    ("vcs", "vcs0"),
+    ("bsd2", "vcs1"),
+    ("bsd2 ring", "vcs1"),
+    ("vebox", "vecs0"),
+    ("video enhancement ring", "vecs0"),
+    ("vecs", "vecs0"),
+];
+
 /// A family of GPUs: their engines have the same commands and registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Family {
@@ -76,14 +110,24 @@ impl Family {
         }
     }
 
-    /// The family with this PCI device ID, or this name of a platform in i915. The Flex series by default.
-    pub fn of_device(device: Option<u16>, platform: Option<&str>) -> Family {
-        let is = |generation: &&Generation| {
-            let name = generation.name.replace('-', "");
-            device.is_some_and(|device| generation.devices.contains(&device))
-                || platform.is_some_and(|platform| platform.eq_ignore_ascii_case(&name))
+    /// Name in sentences.
+    pub fn title(self) -> &'static str {
+        self.name().unwrap_or("the Flex series")
+    }
+
+    /// The family with this PCI device ID, or without an ID this name of a platform in i915, if there is one: the tables
+    /// hold for all parts of a generation, also for those that no card file describes.
+    pub fn of_device(device: Option<u16>, platform: Option<&str>) -> Option<Family> {
+        let Some(device) = device else {
+            let platform = platform?;
+            let is = |name: &str| platform.eq_ignore_ascii_case(&name.replace('-', ""));
+            let generation = GENERATIONS.into_iter().find(|generation| is(generation.name)).map(Family::Gen6);
+            return generation.or_else(|| is("dg2").then_some(Family::XeHpg));
         };
-        GENERATIONS.into_iter().find(is).map_or(Family::XeHpg, Family::Gen6)
+        let other = OTHER_PARTS.iter().find(|(_, devices)| devices.contains(&device));
+        let named = other.and_then(|(name, _)| Family::named(*name));
+        let generation = GENERATIONS.into_iter().find(|generation| generation.devices.contains(&device));
+        generation.map(Family::Gen6).or(named)
     }
 
     /// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
@@ -91,11 +135,17 @@ impl Family {
         match self {
             Family::XeHpg => engine::named(name).map(Engine::XeHpg),
             Family::Gen6(generation) => {
-                // Names of engines and classes are those of the Flex series.
-                let name = engine::named(name)?.info().name;
-                EngineRef::named(generation, name).map(Engine::Gen6)
+                // Names of classes, and of the first engine of each, are those of the Flex series.
+                let own = || EngineRef::named(generation, engine::named(name)?.info().name);
+                EngineRef::named(generation, name).or_else(own).map(Engine::Gen6)
             }
         }
+    }
+
+    /// Finds an engine by its name in an error state of any version of i915.
+    pub fn engine_of_i915(self, name: &str) -> Option<Engine> {
+        let old = OLD_NAMES.iter().find(|(old, _)| *old == name).map(|(_, name)| *name);
+        self.engine(old.unwrap_or(name))
     }
 
     /// The engine with this name (`rcs0`), or all engines of the class with this name (`render`, `copy`, `vcs`...). None

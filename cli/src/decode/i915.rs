@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! i915's error state (i915: i915_gpu_error.c, intel_guc_capture.c).
+//! i915's error state (i915: i915_gpu_error.c, intel_guc_capture.c), in the forms of Linux 3.8 to 7.2. Linux before 4.11 wrote
+//! objects as rows of hexadecimal dwords, with other names of engines and objects.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use arctic_device_model::command::Requester;
@@ -9,6 +11,7 @@ use arctic_device_model::decode::{Line, context, guc};
 use super::engine::{Batch, Engine, Family};
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
+use super::source::Understood;
 use super::text::{hex, value};
 
 /// Returns whether a text looks like an error state.
@@ -17,19 +20,44 @@ pub fn is(text: &str) -> bool {
     lines.any(|line| line.ends_with("command stream:") || object(line).is_some())
 }
 
-/// Parses `rcs0 --- batch = 0x00000000 00100000` into engine, type of object and address.
-fn object(line: &str) -> Option<(&str, &str, u64)> {
-    let (engine, rest) = line.split_once(" --- ")?;
-    let (what, address) = rest.split_once(" = ")?;
-    let (high, low) = address.trim().split_once(' ')?;
-    Some((engine, what, hex(high)? << 32 | hex(low)?))
+/// An object of an engine.
+#[derive(Clone, Copy, Debug)]
+struct Object<'l> {
+    engine: &'l str,
+    what: &'l str,
+    address: u64,
 }
 
-/// The family of the GPU that a dump is of, by its PCI device ID and its platform.
-pub fn family(text: &str) -> Family {
-    let mut lines = text.lines();
-    let device = lines.clone().find_map(|line| u16::try_from(hex(value(line, "PCI ID")?)?).ok());
-    Family::of_device(device, lines.find_map(|line| value(line, "Platform")))
+/// Parses `rcs0 --- batch = 0x00000000 00100000`, or before Linux 4.11 `render ring (submitted by X [1]) --- gtt_offset =
+/// 0x00100000`.
+fn object(line: &str) -> Option<Object<'_>> {
+    let (engine, rest) = line.split_once(" --- ")?;
+    let (what, address) = rest.split_once(" = ")?;
+    let address = address.trim();
+    let address = match address.split_once([' ', '_']) {
+        Some((high, low)) => hex(high)? << 32 | u64::from(u32::try_from(hex(low)?).ok()?),
+        None => hex(address)?,
+    };
+    let engine = engine.split(" (").next().unwrap_or_default().trim();
+    let what = match what {
+        "gtt_offset" => "batch",
+        "ringbuffer" => "ring",
+        "HW Context" => "HW context",
+        other => other,
+    };
+    Some(Object { engine, what, address })
+}
+
+/// Parses a row of an object: `00000040 :  7a000003`, or `[0040] 00000000 00000000 00000000 00000000`. Returns the offset and
+/// the dwords.
+fn row(line: &str) -> Option<(u64, Vec<u32>)> {
+    let dword = |text: &str| (text.len() == 8).then(|| u32::from_str_radix(text, 16).ok())?;
+    let (offset, dwords) = match line.trim().strip_prefix('[') {
+        Some(rest) => rest.split_once("] ")?,
+        None => line.trim().split_once(" : ")?,
+    };
+    let dwords = dwords.split_whitespace().map(dword).collect::<Option<Vec<u32>>>()?;
+    Some((u64::from_str_radix(offset.trim(), 16).ok()?, dwords)).filter(|(_, dwords)| !dwords.is_empty())
 }
 
 /// Registers of the current engine, parsed so far.
@@ -44,58 +72,121 @@ struct Registers {
 }
 
 /// Decodes the dump in the order of its lines, within `budget`, with the tables of `family`; `selected` excludes the objects
-/// of other engines, unless it is empty.
+/// of other engines, unless it is empty. Counts in `understood` what has a meaning and what has none.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    family: Family,
-    selected: &[Engine],
+    (family, selected): (Family, &[Engine]),
+    understood: &mut Understood,
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut registers = Registers::default();
+    // The registers of all engines may precede all objects.
+    let mut registers: BTreeMap<&str, Registers> = BTreeMap::new();
     let mut present: Option<Engine> = None;
-    let mut waiting: Option<(&str, &str, u64)> = None;
+    let mut current = "";
+    let mut waiting: Option<Object<'_>> = None;
     let mut rings: Vec<Ct> = Vec::new();
-    for line in text.lines() {
-        if let Some(found) = object(line) {
-            waiting = Some(found);
-            continue;
-        }
-        if let Some((engine, what, address)) = waiting
-            && line.starts_with([':', '~'])
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let next = object(line);
+        let data = line.starts_with([':', '~']);
+        let rows = if waiting.is_some() && !data && next.is_none() { row(line) } else { None };
+        if let Some(object) = waiting
+            && (data || rows.is_some())
         {
             waiting = None;
-            let engine = family.engine(engine);
+            let unpacked = match rows {
+                None => unpack(line, budget),
+                Some((_, mut dwords)) => {
+                    while let Some((_, more)) = lines.peek().and_then(|line| row(line)) {
+                        dwords.extend(more);
+                        lines.next();
+                    }
+                    Ok(budget.words(dwords))
+                }
+            };
+            let engine = family.engine_of_i915(object.engine);
             if let Some(engine) = engine
                 && !selected.is_empty()
                 && selected.iter().all(|selected| selected.name() != engine.name())
             {
+                understood.decoded();
                 continue;
             }
-            match unpack(line, budget) {
+            let Object { what, address, .. } = object;
+            match unpacked {
                 Ok((dwords, rest)) => {
-                    object_lines(what, address, dwords, engine.or(present), &registers, &rings, emit)?;
+                    let own = engine.map_or("", Engine::name);
+                    let registers = registers.get(own).copied().unwrap_or_default();
+                    let is_ct = what.contains("CT");
+                    match engine {
+                        None if object.engine != "global" => understood
+                            .unknown(format!("{what} of {}, an engine that the card does not have", object.engine)),
+                        None if !is_ct => understood.unknown(format!("{what}, which is not decoded")),
+                        _ => {}
+                    }
+                    object_lines((what, address, dwords), engine, &registers, &rings, understood, emit)?;
+                    if is_ct {
+                        // Another GT has other rings.
+                        rings.clear();
+                    }
                     rest.map_or(Ok(()), &mut *emit)?;
                 }
-                Err(why) => emit(Line::note(format!("{what} at {address:#x}: {why}")))?,
+                Err(why) => {
+                    understood.unknown(format!("damaged {what}"));
+                    emit(Line::note(format!("{what} at {address:#x}: {why}")))?;
+                }
             }
             continue;
         }
+        if let Some(Object { what, address, engine }) = waiting.take() {
+            understood.unknown(format!("{what} without data"));
+            emit(Line::note(format!("{what} of {engine} at {address:#x}: no data follows")))?;
+        }
+        if next.is_some() {
+            waiting = next;
+            continue;
+        }
+        if data || row(line).is_some() {
+            understood.unknown("data of no object");
+        }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
-            (registers, present) = (Registers::default(), family.engine(name));
+            present = family.engine_of_i915(name);
+            current = match present {
+                Some(engine) => engine.name(),
+                None => name,
+            };
+            registers.insert(current, Registers::default());
+            if present.is_none() {
+                understood.unknown(format!("registers of {name}, an engine that the card does not have"));
+            }
             emit(Line::section(line))?;
             continue;
         }
         if let Some(ct) = Ct::read(line) {
             rings.push(ct);
         }
-        registers.read(line);
+        if let Some(registers) = registers.get_mut(current) {
+            registers.read(line);
+        }
         match meaning(line, family, present) {
-            Some(meaning) => emit(Line::note(format!("{line} ({meaning})")))?,
-            None if !line.is_empty() => emit(Line::note(line))?,
+            Some(meaning) => {
+                understood.decoded();
+                emit(Line::note(format!("{line} ({meaning})")))?;
+            }
+            None if !line.is_empty() => {
+                if line.starts_with("IPEHR:") || line.starts_with("RING_IPEHR:") {
+                    understood.unknown("unknown command in IPEHR");
+                }
+                emit(Line::note(line))?;
+            }
             None => {}
         }
+    }
+    if let Some(Object { what, address, engine }) = waiting {
+        understood.unknown(format!("{what} without data"));
+        emit(Line::note(format!("{what} of {engine} at {address:#x}: no data follows")))?;
     }
     Ok(())
 }
@@ -172,12 +263,11 @@ fn unpack(line: &str, budget: &mut Budget) -> Result<Taken, String> {
 }
 
 fn object_lines(
-    what: &str,
-    address: u64,
-    dwords: Vec<u32>,
+    (what, address, dwords): (&str, u64, Vec<u32>),
     engine: Option<Engine>,
     registers: &Registers,
     rings: &[Ct],
+    understood: &mut Understood,
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let name = engine.map_or("", Engine::name);
@@ -187,6 +277,7 @@ fn object_lines(
         if !what.contains("CT") {
             return emit(Line::note(format!("{} bytes", dwords.len() * 4)));
         }
+        understood.decoded();
         for ct in rings {
             emit(Line::section(format!("GuC CT buffer, {}", if ct.send { "host to GuC" } else { "GuC to host" })))?;
             let words = dwords.get(ct.at / 4..).unwrap_or_default();
@@ -196,6 +287,11 @@ fn object_lines(
         }
         return Ok(());
     };
+    if matches!(what, "batch" | "ring" | "WA context" | "HW context" | "HW Status") {
+        understood.decoded();
+    } else {
+        understood.unknown(format!("{what}, which is not decoded"));
+    }
     match what {
         "batch" | "user" => {
             let mut memory = Memory::default();

@@ -67,6 +67,13 @@ impl Budget {
         Ok(self.take(dwords, more))
     }
 
+    /// Takes dwords that are in the file as text.
+    pub fn words(&mut self, mut dwords: Vec<u32>) -> Taken {
+        let more = dwords.len() > self.most();
+        dwords.truncate(self.most());
+        self.take(dwords, more)
+    }
+
     /// Maximum number of dwords of the next object.
     fn most(&self) -> usize {
         self.object.min(self.all) / 4

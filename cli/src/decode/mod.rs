@@ -7,6 +7,7 @@ pub mod engine;
 pub mod i915;
 pub mod limits;
 pub mod memory;
+pub mod source;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -31,6 +32,9 @@ impl File {
         if bytes.is_empty() {
             return Err("it is empty".into());
         }
+        if let Some((name, _)) = COMPRESSED.iter().find(|(_, start)| bytes.starts_with(start)) {
+            return Err(format!("it is compressed by {name}: decompress it first"));
+        }
         let printable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~');
         let start = &bytes[..bytes.len().min(4096)];
         let is_text = start.iter().filter(|byte| !printable(byte)).count() * 50 < start.len();
@@ -48,9 +52,16 @@ impl File {
         if i915::is(&text) {
             return Ok(File::I915(text));
         }
+        if text.trim_start().to_ascii_lowercase().starts_with("no error state collected") {
+            return Err("it is an error state of i915 that says that no error was recorded".into());
+        }
         hexadecimal(&text).map(|dwords| File::Dwords(dwords, 0))
     }
 }
+
+/// Programs that compress files, and the first bytes of their files.
+const COMPRESSED: [(&str, &[u8]); 4] =
+    [("gzip", &[0x1f, 0x8b, 8]), ("xz", b"\xfd7zXZ\0"), ("zstd", &[0x28, 0xb5, 0x2f, 0xfd]), ("bzip2", b"BZh")];
 
 /// Parses hexadecimal dwords separated by blanks or commas, with or without 0x; a word that ends in a colon is an
 /// address and is ignored, and text after `#` is a comment.

@@ -9,6 +9,7 @@ use flate2::write::ZlibEncoder;
 
 use super::ascii85::{bytes, encode};
 use super::engine::Family;
+use super::source::{Gpu, Source, Understood};
 use super::*;
 
 fn decoded(decode: impl FnOnce(&mut dyn FnMut(Line) -> std::io::Result<()>) -> std::io::Result<()>) -> Vec<String> {
@@ -60,7 +61,8 @@ fn xe_dump() -> String {
 #[test]
 fn a_devcoredump_shows_the_position_of_the_engine() {
     let File::Xe(text) = File::of(xe_dump().into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
+    let lines =
+        decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], &mut Understood::default(), emit));
     assert_in_order(
         &lines,
         &[
@@ -87,7 +89,8 @@ fn a_devcoredump_shows_the_position_of_the_engine() {
 #[test]
 fn a_broken_devcoredump_is_reported_and_decoded_further() {
     let text = xe_dump().replace("[100000].data: ", "[100000].data: ~~~");
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
+    let lines =
+        decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], &mut Understood::default(), emit));
     assert_in_order(
         &lines,
         &["# [100000]: no ascii85 at character 0 of its data", "Batch at 0x100000 on bcs0: not in the dump"],
@@ -140,7 +143,9 @@ fn an_error_state_reads() {
         packed(&ring)
     );
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
+    let lines = decoded(|emit| {
+        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit)
+    });
     assert_in_order(
         &lines,
         &[
@@ -154,7 +159,13 @@ fn an_error_state_reads() {
         ],
     );
     let none = decoded(|emit| {
-        i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &Family::XeHpg.select("bcs0"), emit)
+        i915::decode(
+            &mut limits::Budget::default(),
+            &text,
+            (Family::XeHpg, &Family::XeHpg.select("bcs0")),
+            &mut Understood::default(),
+            emit,
+        )
     });
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
@@ -166,7 +177,15 @@ fn decoded_objects_are_bounded() {
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
-    let lines = decoded(|emit| i915::decode(&mut budget, &text, Family::XeHpg, &Family::XeHpg.select("rcs0"), emit));
+    let lines = decoded(|emit| {
+        i915::decode(
+            &mut budget,
+            &text,
+            (Family::XeHpg, &Family::XeHpg.select("rcs0")),
+            &mut Understood::default(),
+            emit,
+        )
+    });
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(
@@ -183,14 +202,18 @@ fn decoded_objects_are_bounded() {
         ],
     );
     let xe = xe_dump();
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::new(1 << 20, 0x3800), &xe, &[], emit));
+    let lines = decoded(|emit| {
+        xe::decode(&mut limits::Budget::new(1 << 20, 0x3800), &xe, &[], &mut Understood::default(), emit)
+    });
     assert_in_order(&lines, &["GuC CT buffer, host to GuC", wanted[0], "Batch at 0x100000 on bcs0: not in the dump"]);
 }
 
 #[test]
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
+    let lines = decoded(|emit| {
+        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit)
+    });
     assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
 
@@ -215,8 +238,8 @@ proptest::proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
-        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
+        let _ = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], &mut Understood::default(), emit));
+        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit));
         let _ = File::of(bytes);
     }
 }
@@ -249,9 +272,11 @@ fn ivy_bridge_dump() -> String {
 fn an_error_state_of_ivy_bridge_reads_with_its_own_tables() {
     let text = ivy_bridge_dump();
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
-    let family = i915::family(&text);
+    let family = Gpu::of(&text).family().unwrap();
     assert_eq!(family.name(), Some("ivy-bridge"));
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
+    let lines = decoded(|emit| {
+        i915::decode(&mut limits::Budget::default(), &text, (family, &[]), &mut Understood::default(), emit)
+    });
     assert_in_order(
         &lines,
         &[
@@ -289,14 +314,127 @@ fn an_error_state_of_ivy_bridge_reads_with_its_own_tables() {
     assert!(!lines.iter().any(|line| line.starts_with("# fence[1]") && line.contains('(')), "{lines:#?}");
 }
 
-/// A GPU of another platform is decoded as a Flex card; the ID or the platform is enough for an integrated GPU.
+/// The ID or the platform names the family; all parts of a generation have its tables, and others have none.
 #[test]
 fn the_family_is_that_of_the_dump() {
-    let family = |text: &str| i915::family(text).name();
+    let family = |text: &str| Gpu::of(text).family().map(Family::title);
     assert_eq!(family("PCI ID: 0x0162\n"), Some("ivy-bridge"));
     assert_eq!(family("Platform: IVYBRIDGE\nPCI ID: 0x0166\n"), Some("ivy-bridge"), "a mobile part");
-    assert_eq!(family("Platform: DG2\nPCI ID: 0x56c0\n"), None);
+    assert_eq!(family("Platform: DG2\nPCI ID: 0x56c0\n"), Some("the Flex series"));
+    assert_eq!(family("  PCI ID: 0x0126\n"), Some("sandy-bridge"));
+    assert_eq!(family("Platform: SANDYBRIDGE\n"), Some("sandy-bridge"));
+    for unknown in [0x0046, 0x0412, 0x4908, 0x8a52, 0xffff] {
+        assert_eq!(family(&format!("PCI ID: {unknown:#06x}\n")), None);
+    }
     assert_eq!(family("rcs0 command stream:\n"), None);
+}
+
+#[test]
+fn tables_are_of_the_dump_or_of_the_option() {
+    let source = |text: &str, card: Option<&str>| {
+        let card = card.map(|name| Family::named(Some(name).filter(|name| *name != "flex")).unwrap());
+        Source::of_dump("an error state", &Gpu::of(text), card).map(|source| (source.to_string(), source.assumed))
+    };
+    let (text, assumed) = source("PCI ID: 0x0166\n", None).unwrap();
+    assert_eq!(text, "an error state of GPU 8086:0166, decoded with the tables of ivy-bridge");
+    assert!(!assumed);
+    let error = source("Platform: IRONLAKE\nPCI ID: 0x0046\n", None).unwrap_err();
+    assert!(
+        error.starts_with("it is an error state of GPU 8086:0046 (IRONLAKE), which is unknown: there are tables for"),
+        "{error}"
+    );
+    let (text, assumed) = source("PCI ID: 0x0046\n", Some("flex")).unwrap();
+    assert!(
+        assumed && text.contains("of GPU 8086:0046, decoded with the tables of the Flex series, which are assumed")
+    );
+    assert!(source("PCI ID: 0x0166\n", Some("sandy-bridge")).unwrap().1, "of another family");
+    assert!(source("nothing\n", None).unwrap().1);
+}
+
+/// Before Linux 4.11, objects were rows of dwords after all registers, and engines and objects had other names.
+#[test]
+fn an_error_state_of_an_old_kernel_reads() {
+    let rows = |dwords: &[u32]| {
+        let rows = dwords.iter().enumerate().map(|(n, dword)| format!("{:08x} :  {dword:08x}\n", 4 * n));
+        rows.collect::<String>()
+    };
+    let registers = |engine: &str, start: u32, acthd: u32| {
+        format!(
+            "{engine} command stream:\n  START: {start:#010x}\n  HEAD: 0x00000008\n  TAIL: 0x00000018\n  ACTHD: {acthd:#010x}\n"
+        )
+    };
+    let text = format!(
+        "Time: 1389779556 s 615838 us\nKernel: 3.16.0\nPCI ID: 0x0166\n{}{}\
+         render ring (submitted by X [1234]) --- gtt_offset = 0x00100000\n{}\
+         render ring --- 2 requests\n  seqno 0x00000005, emitted 12, tail 0x00000018\n\
+         render ring --- ringbuffer = 0x00fe0000\n{}\
+         render ring --- HW Status = 0x00050000\n[0000] 00000000 00000000 00000000 00000000\n\
+         blitter ring --- gtt_offset = 0x00000000_00200000\n{}\
+         render ring --- semaphore = 0x00060000\n{}no object --- gtt_offset = 0x1000\n00000000 :  zzzzzzzz\n",
+        registers("render", 0x00fe_0000, 0x0010_0000),
+        registers("blt", 0x00fd_0000, 0x0020_0000),
+        rows(&[0x1000_0002, 0, 0x30_0000, 0xc0de, 0x0500_0000]),
+        rows(&[0x1880_0100, 0x10_0000, 0x0100_0000, 0, 0, 0, 0, 0]),
+        rows(&[0x1000_0002, 0, 0x30_0000, 0xbeef, 0x0500_0000]),
+        rows(&[1, 2]),
+    );
+    let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
+    let family = Gpu::of(&text).family().unwrap();
+    let mut understood = Understood::default();
+    let lines =
+        decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, (family, &[]), &mut understood, emit));
+    assert_in_order(
+        &lines,
+        &[
+            "Batch at 0x100000 on rcs0",
+            "0x000000100000: 10000002 MI_STORE_DATA_IMM: Address 0x300000, Data 0xc0de <== ACTHD",
+            "# render ring --- 2 requests",
+            "ring at 0xfe0000 rcs0",
+            "0x000000fe0000: 18800100 MI_BATCH_BUFFER_START",
+            "0x000000fe0008: 01000000 MI_USER_INTERRUPT <== HEAD",
+            "HW Status at 0x50000 rcs0",
+            "Batch at 0x200000 on bcs0",
+            "0x000000200000: 10000002 MI_STORE_DATA_IMM: Address 0x300000, Data 0xbeef <== ACTHD",
+            "semaphore at 0x60000 rcs0",
+            "# batch of no object at 0x1000: no data follows",
+        ],
+    );
+    assert!(!lines.iter().any(|line| line.starts_with("# 00000000 : 1")), "no row is left: {lines:#?}");
+    let unknown: Vec<_> = understood.not_understood.iter().map(|(what, count)| (what.as_str(), *count)).collect();
+    assert_eq!(unknown, [("batch without data", 1), ("semaphore, which is not decoded", 1)]);
+    assert!(understood.check().is_ok() && understood.decoded > 4);
+}
+
+/// The messages of each GT are those of its own rings.
+#[test]
+fn rings_of_two_gts_are_separate() {
+    let gt = |message: u32| {
+        let mut ct = vec![0; 0x800];
+        ct[0x400..0x403].copy_from_slice(&[0x0012_0002, message, 5]);
+        let ct = packed(&ct);
+        format!(
+            "GuC Send CTB: raw: 0x00000000, 0x00000000/0x00000003, cached: 0/3, desc = 0x0, buf = 0x00001000 x 0x00000400\n\
+             global --- GuC CT buffer = 0x00000000 00010000\n{ct}\n"
+        )
+    };
+    let text = format!("rcs0 command stream:\n{}{}", gt(0x2000_1000), gt(0x2000_1001));
+    let mut understood = Understood::default();
+    let lines = decoded(|emit| {
+        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut understood, emit)
+    });
+    let of = |text: &str| lines.iter().filter(|line| line.starts_with(text)).count();
+    assert_eq!((of("GuC CT buffer, host to GuC"), of("[0x0000] host > GuC")), (2, 2), "{lines:#?}");
+    assert!(understood.not_understood.is_empty(), "{understood:?}");
+}
+
+#[test]
+fn compressed_files_are_named() {
+    for (bytes, name) in
+        [(&[0x1f, 0x8b, 8, 0, 0][..], "gzip"), (b"\xfd7zXZ\0\0", "xz"), (&[0x28, 0xb5, 0x2f, 0xfd, 4], "zstd")]
+    {
+        assert_eq!(File::of(bytes.to_vec()).unwrap_err(), format!("it is compressed by {name}: decompress it first"));
+    }
+    assert!(File::of(b"No error state collected\n".to_vec()).unwrap_err().contains("no error was recorded"));
 }
 
 /// Addresses at the end of 64 bits do not overflow.
@@ -305,11 +443,14 @@ fn an_address_of_64_bits_is_read() {
     let all = "0xffffffffffffffff";
     let text = ivy_bridge_dump().replace("START: 0x00fe0000", &format!("START: {all}"));
     let text = text.replace("ring = 0x00000000 00fe0000", "ring = ffffffff ffffffff");
-    let family = i915::family(&text);
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
+    let family = Gpu::of(&text).family().unwrap();
+    let lines = decoded(|emit| {
+        i915::decode(&mut limits::Budget::default(), &text, (family, &[]), &mut Understood::default(), emit)
+    });
     assert!(lines.iter().any(|line| line.starts_with("ring at 0xffffffffffffffff")), "{lines:#?}");
     let text = xe_dump().replace("[200000]", "[fffffffffffffff0]");
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
+    let lines =
+        decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], &mut Understood::default(), emit));
     assert!(lines.contains(&"# 0xfffffffffffffff0: 0x14 bytes".to_owned()), "{lines:#?}");
 }
 
@@ -321,6 +462,8 @@ fn damaged_error_states_of_ivy_bridge_are_read() {
         let mut bytes = dump.clone().into_bytes();
         bytes[at] = if at % 2 == 0 { b'z' } else { b'f' };
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
+        let _ = decoded(|emit| {
+            i915::decode(&mut limits::Budget::default(), &text, (family, &[]), &mut Understood::default(), emit)
+        });
     }
 }

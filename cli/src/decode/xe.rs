@@ -10,6 +10,7 @@ use arctic_device_model::topology::EngineClass;
 use super::engine::Engine;
 use super::limits::{Budget, listed};
 use super::memory::Memory;
+use super::source::Understood;
 use super::text::{hex, number, value};
 
 /// First line of every devcoredump.
@@ -38,7 +39,14 @@ struct Dump<'d> {
     memory: Memory,
     /// Name of the engine that the current register lines describe.
     registers: Option<&'d str>,
+    understood: Understood,
 }
+
+/// Sections with lines that are decoded or have a meaning for what follows.
+const SECTIONS: [&str; 7] = ["Xe Device Coredump", "GuC CT", "GuC Log", "Contexts", "Job", "HW Engines", "VM state"];
+/// Beginnings of lines in section GuC CT that do not concern the messages.
+const CT_LINES: [&str; 9] =
+    ["H2G", "G2H", "resv_space", "head", "tail", "space", "broken", "status", "g2h outstanding"];
 
 /// Returns the first engine of the class with a number of the driver, which is that of the hardware (xe: XE_ENGINE_CLASS_*).
 fn of_class(class: u64) -> Option<EngineRef> {
@@ -46,11 +54,13 @@ fn of_class(class: u64) -> Option<EngineRef> {
 }
 
 /// Decodes the dump, section by section, within `budget`; `selected` has the engines that the
-/// user has selected, of one class; none stands for the engine that the dump names.
+/// user has selected, of one class; none stands for the engine that the dump names. Counts in `understood` what has a
+/// meaning and what has none.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
     selected: &[EngineRef],
+    understood: &mut Understood,
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut dump = Dump::default();
@@ -59,6 +69,9 @@ pub fn decode(
     while let Some(line) = lines.next() {
         if let Some(title) = line.strip_prefix("**** ").and_then(|rest| rest.strip_suffix(" ****")) {
             section = title;
+            if !SECTIONS.contains(&title) && !title.starts_with("GT #") {
+                dump.understood.unknown(format!("section {title}"));
+            }
             if !matches!(title, "Xe Device Coredump" | "GuC CT" | "VM state" | "Job") {
                 emit(Line::section(title))?;
             }
@@ -81,10 +94,14 @@ pub fn decode(
                 dump.blob(section, name.trim_matches(['[', ']']), dwords, selected, emit)?;
                 rest.map_or(Ok(()), &mut *emit)?;
             }
-            Err(at) => emit(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
+            Err(at) => {
+                dump.understood.unknown("damaged data");
+                emit(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?;
+            }
         }
     }
-    dump.end(selected, emit)
+    *understood = std::mem::take(&mut dump.understood);
+    dump.end(selected, understood, emit)
 }
 
 impl<'d> Dump<'d> {
@@ -112,7 +129,11 @@ impl<'d> Dump<'d> {
                     Some(("size", Some(size))) => ring.size = size,
                     Some(("head (memory)", head)) => ring.head = head,
                     Some(("tail (memory)", tail)) => ring.tail = tail,
-                    _ => {}
+                    _ if CT_LINES.iter().any(|start| line.starts_with(start)) || line.contains(".length:") => {}
+                    _ => {
+                        self.understood.unknown("line of the section GuC CT");
+                        return emit(Line::note(line));
+                    }
                 }
                 Ok(())
             }
@@ -123,7 +144,9 @@ impl<'d> Dump<'d> {
                 emit(Line::note(line))
             }
             "Job" => {
-                self.batches.extend(line.split_once(": ").and_then(|(_, text)| hex(text)));
+                let batch = line.split_once(": ").filter(|(name, _)| name.starts_with("batch_addr"));
+                let Some(address) = batch.and_then(|(_, text)| hex(text)) else { return emit(Line::note(line)) };
+                self.batches.push(address);
                 Ok(())
             }
             "HW Engines" => {
@@ -141,8 +164,16 @@ impl<'d> Dump<'d> {
                     .zip(class)
                     .and_then(|(header, class)| engine::command_name(u32::try_from(header).ok()?, class))
                 {
-                    Some(name) => emit(Line::note(format!("{line} ({name})"))),
-                    None => emit(Line::note(line)),
+                    Some(name) => {
+                        self.understood.decoded();
+                        emit(Line::note(format!("{line} ({name})")))
+                    }
+                    None => {
+                        if header.is_some() {
+                            self.understood.unknown("unknown command in IPEHR");
+                        }
+                        emit(Line::note(line))
+                    }
                 }
             }
             "VM state" if line.contains(".length:") || line.contains(".properties:") => Ok(()),
@@ -160,25 +191,37 @@ impl<'d> Dump<'d> {
     ) -> io::Result<()> {
         let engine = selected.first().copied().or(self.engine);
         match (section, name) {
-            ("GuC CT", "CTB") => self.messages(&dwords, emit),
+            ("GuC CT", "CTB") => {
+                self.understood.decoded();
+                self.messages(&dwords, emit)
+            }
             (_, "HWSP") => {
+                self.understood.decoded();
                 emit(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
                 context::page(listed(&dwords, emit)?).into_iter().try_for_each(emit)
             }
             (_, "HWCTX") => {
                 let Some(engine) = engine else {
+                    self.understood.unknown("context image of an unknown engine");
                     return emit(Line::note("the engine of the context image is unknown: give it with --engine"));
                 };
+                self.understood.decoded();
                 emit(Line::section(format!("Context image, {}", engine.info().name)))?;
                 context::image(listed(&dwords, emit)?, engine).into_iter().try_for_each(emit)
             }
             ("VM state", address) => {
-                if let Ok(address) = u64::from_str_radix(address, 16) {
-                    self.memory.add(address, dwords);
-                }
+                let Ok(address) = u64::from_str_radix(address, 16) else {
+                    self.understood.unknown("memory without an address");
+                    return emit(Line::note(format!("{address}: {} bytes", dwords.len() * 4)));
+                };
+                self.understood.decoded();
+                self.memory.add(address, dwords);
                 Ok(())
             }
-            _ => emit(Line::note(format!("{name}: {} bytes", dwords.len() * 4))),
+            _ => {
+                self.understood.unknown(format!("data of {name}"));
+                emit(Line::note(format!("{name}: {} bytes", dwords.len() * 4)))
+            }
         }
     }
 
@@ -198,12 +241,18 @@ impl<'d> Dump<'d> {
         Ok(())
     }
 
-    fn end(self, selected: &[EngineRef], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    fn end(
+        self,
+        selected: &[EngineRef],
+        understood: &mut Understood,
+        emit: &mut dyn FnMut(Line) -> io::Result<()>,
+    ) -> io::Result<()> {
         let engine = selected.first().copied().or(self.engine);
         let decoded = match engine {
             Some(engine) => self.memory.decode_batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
+                understood.unknown("batch of an unknown engine");
                 emit(Line::note("the engine of the batches is unknown: give it with --engine"))?;
                 Default::default()
             }
