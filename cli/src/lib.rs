@@ -11,6 +11,7 @@ mod decode;
 pub mod fidelity;
 mod metrics;
 mod operator;
+mod remedy;
 mod run_dir;
 
 pub use commands::run;

@@ -28,8 +28,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
 
-use crate::operator;
-use arctic_gpu::vfio_user::socket;
+use crate::{operator, remedy};
+use arctic_gpu::vfio_user::{StartError, socket};
 use arctic_guest_runner::path;
 
 pub use running::NotFound;
@@ -61,8 +61,10 @@ impl RunDirError {
         RunDirError(format!("{} is in use: another card is being served there", path.display()))
     }
 
-    fn unusable(path: &Path, error: impl fmt::Display) -> Self {
-        RunDirError(format!("directory {} cannot be used: {error}; choose another --dir", path.display()))
+    fn unusable(path: &Path, error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        let remedy = remedy::of_path(&error, "--dir");
+        RunDirError(format!("directory {} cannot be used: {error}; {remedy}", path.display()))
     }
 }
 
@@ -125,10 +127,11 @@ impl RunDir {
         write().map_err(|error| {
             let _ = unlinkat(&self.dir_fd, NEW_REPORT, AtFlags::empty());
             let path = self.path.join(REPORT);
-            RunDirError::new(format_args!(
-                "{} cannot be written: {error}; check what is there, and the free space",
-                path.display()
-            ))
+            let remedy = match error.kind() {
+                ErrorKind::IsADirectory | ErrorKind::AlreadyExists => "remove what is there".into(),
+                _ => remedy::of_path(&error, "--dir"),
+            };
+            RunDirError::new(format_args!("{} cannot be written: {error}; {remedy}", path.display()))
         })
     }
 
@@ -180,7 +183,13 @@ pub fn socket_error(path: &Path, error: &io::Error) -> RunDirError {
         ErrorKind::AlreadyExists => {
             RunDirError::new(format_args!("{shown} cannot be created: {error}; remove it, or choose another --dir"))
         }
-        _ => RunDirError::new(format_args!("{shown} cannot be created: {error}; choose another --dir")),
+        _ => match error.get_ref().and_then(|inner| inner.downcast_ref::<StartError>()) {
+            Some(step) => RunDirError::new(remedy::with_resource(step)),
+            None => {
+                let remedy = remedy::of_path(error, "--dir");
+                RunDirError::new(format_args!("{shown} cannot be created: {error}; {remedy}"))
+            }
+        },
     }
 }
 

@@ -16,6 +16,7 @@ mod server;
 mod session;
 #[doc(hidden)]
 pub mod socket;
+mod start_error;
 #[doc(hidden)]
 pub mod wire;
 
@@ -25,6 +26,7 @@ pub use clients::{Served, ServedCard};
 pub use irq::Vectors;
 pub use server::{Function, Server, Settings};
 pub use session::PROTOCOL_VERSION;
+pub use start_error::StartError;
 
 /// Access to a session for tests that drive it message by message, without a thread.
 #[doc(hidden)]

@@ -19,6 +19,7 @@ use super::channel::{Channel, Closed, Sender, Wake};
 use super::memory::GuestMemory;
 use super::session::Session;
 use super::socket::{self, SocketPath};
+use super::start_error::StartError;
 use super::{Device, Vectors};
 
 /// A function of the card, with the guest memory and interrupt vectors of its client.
@@ -83,19 +84,20 @@ impl Server {
     /// `settings`. A stale socket is replaced.
     ///
     /// Errors: `AddrInUse` if another server listens on the path, `AlreadyExists` if the path exists and is not a
-    /// socket.
+    /// socket. The inner error is a [`StartError`] if the path is not the reason.
     pub fn start(path: &Path, function: Function, settings: Settings) -> io::Result<Server> {
         let (listener, bound) = socket::bind(path, settings.group)?;
         listener.set_nonblocking(true)?;
-        let event = EventFd::new(EFD_NONBLOCK)?;
+        let event = EventFd::new(EFD_NONBLOCK).map_err(StartError::of("create an eventfd"))?;
         let stop = Arc::new(Stop { flag: AtomicBool::new(false), event, client: Mutex::default() });
-        let epoll = EpollContext::new()?;
-        epoll.add(&stop.event, Wake::Stop)?;
-        epoll.add(&listener, Wake::Listener)?;
+        let epoll = EpollContext::new().map_err(StartError::of("create an epoll instance"))?;
+        epoll.add(&stop.event, Wake::Stop).map_err(StartError::of("wait for events"))?;
+        epoll.add(&listener, Wake::Listener).map_err(StartError::of("wait for clients"))?;
         let name = path.file_stem().map_or("function".into(), |name| name.to_string_lossy().into_owned());
         let thread = {
             let stop = stop.clone();
-            thread::Builder::new().name(name).spawn(move || serve(&listener, &epoll, &stop, &function, settings))?
+            let serve = move || serve(&listener, &epoll, &stop, &function, settings);
+            thread::Builder::new().name(name).spawn(serve).map_err(StartError::of("start a thread"))?
         };
         Ok(Server { path: bound, stop, thread: Some(thread) })
     }

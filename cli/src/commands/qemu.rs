@@ -107,8 +107,12 @@ const DISK_SLOT: &str = "1.0";
 const CONSOLE: &str = "console     Ctrl-A X ends QEMU, Ctrl-A C is its monitor, Ctrl-C goes to the guest";
 /// Time for QEMU to end after SIGTERM.
 const END_LIMIT: Duration = Duration::from_secs(10);
-/// The directory of the card in the output of --print.
-const PRINTED_DIR: &str = "/tmp/arctic-card";
+/// Returns the directory of the card in the output of --print: in the directory that the environment names for sockets.
+fn printed_dir() -> PathBuf {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let root = variable("XDG_RUNTIME_DIR").or_else(|| variable("TMPDIR")).unwrap_or_else(|| "/tmp".into());
+    root.join("arctic-card")
+}
 /// First bytes of a qcow2 image.
 const QCOW2: [u8; 4] = *b"QFI\xfb";
 
@@ -136,7 +140,7 @@ fn launch(args: &Args) -> Result<ExitCode> {
     let guest = args.guest(format, bios.as_deref(), tsc::host_khz());
     let served = options.served().context("the options have no card")?;
     if args.print {
-        let dir = Path::new(PRINTED_DIR);
+        let dir = &*printed_dir();
         let serve = std::iter::once(options.program.clone().into()).chain(served.arguments(dir));
         let serve: Vec<String> = serve.map(|word: OsString| quoted(&word.to_string_lossy())).collect();
         let arguments = args.card_arguments(&options, dir).into_iter().map(OsString::from).chain(guest);

@@ -24,9 +24,9 @@ use super::stdout::{self, Unwritten};
 use super::usage;
 use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
-use crate::metrics;
 use crate::operator::{self, CardBackend};
 use crate::run_dir::{RunDir, socket_error};
+use crate::{metrics, remedy};
 use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
@@ -231,11 +231,15 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     }
 
     let heading = Heading::new(&name, Family::of_card(&model).name());
-    let served = Arc::new(ServedCard::new(model, arguments.vfs, topology, ecam)?);
+    let served = ServedCard::new(model, arguments.vfs, topology, ecam);
+    let served = Arc::new(served.map_err(|error| anyhow!(remedy::with_resource(&error)))?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
         let started = Capture::start(path, &heading, card.gpu().trace());
-        started.with_context(|| format!("capture {} cannot be written", path.display()))
+        started.map_err(|error| {
+            let remedy = remedy::of_path(&error, "--trace");
+            anyhow!("capture {} cannot be written: {error}; {remedy}", path.display())
+        })
     });
     let capture = capture.transpose()?;
     let settings = Settings { spin: Duration::from_micros(arguments.spin), group: arguments.socket_group };
@@ -252,7 +256,11 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let status = served.clone();
     let metrics = arguments.metrics.map(|address| {
         let started = metrics::server::Server::start(address, move || status.card().status());
-        started.with_context(|| format!("the metrics cannot be served at {address}"))
+        started.map_err(|error| {
+            let remedy = remedy::of_resource(&error).filter(|_| error.get_ref().is_some());
+            let remedy = remedy.unwrap_or("choose another address or port");
+            anyhow!("the metrics cannot be served at {address}: {error}; {remedy}")
+        })
     });
     let metrics = metrics.transpose()?;
 

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_gpu::card::status::Status;
+use arctic_gpu::vfio_user::StartError;
 
 use crate::connections::{self, Client, Notices, Stream, is_pause, send};
 
@@ -47,7 +48,7 @@ impl Server {
                 let notices = Notices { refused: busy.as_bytes(), gave_way: late.as_bytes() };
                 connections::accept(&listener, &stop, ("metrics client", MOST_CONNECTIONS), &notices, serve);
             };
-            thread::Builder::new().name("metrics".into()).spawn(accept)?
+            thread::Builder::new().name("metrics".into()).spawn(accept).map_err(StartError::of("start a thread"))?
         };
         Ok(Server { address, stop, thread: Some(thread) })
     }

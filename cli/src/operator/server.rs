@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::trace::{Filter, Subscription};
-use arctic_gpu::vfio_user::ServedCard;
 use arctic_gpu::vfio_user::socket::{self, SocketPath};
+use arctic_gpu::vfio_user::{ServedCard, StartError};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(100);
 const CHUNK: usize = 64 << 10;
 /// Time without events after which a subscriber is sent a space, which precedes the next event: a subscriber that does not
 /// read it can be distinguished from one that waits for events.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The card that answers requests.
 pub trait Backend: Send + Sync + 'static {
@@ -104,7 +104,7 @@ impl Server {
                 };
                 connections::accept(&listener, &shared.stop, limit, &notices, serve);
             };
-            thread::Builder::new().name("operator".into()).spawn(accept)?
+            thread::Builder::new().name("operator".into()).spawn(accept).map_err(StartError::of("start a thread"))?
         };
         Ok(Server { path: bound, shared, thread: Some(thread) })
     }
@@ -177,7 +177,7 @@ fn trace(
     let mut last_sent = Instant::now();
     while !shared.stop.load(Ordering::Acquire) && is_connected(stream)? {
         let mut text = event_lines(subscription, POLL)?;
-        if text.is_empty() && last_sent.elapsed() >= SIGN_OF_LIFE {
+        if text.is_empty() && last_sent.elapsed() >= HEARTBEAT {
             text = b" ".to_vec();
         }
         subscriber.observe();

@@ -296,4 +296,6 @@ fn truncated_memory_file_faults_only_its_context() {
     let (code, text) = served.end(libc::SIGTERM);
     assert_eq!(code, Some(0), "{text}");
     assert_eq!(text.matches("the client may cut its memory file short").count(), 1, "{text}");
+    let section = format!("section {IOVA:#x} to {:#x}", IOVA + 0x3fff);
+    assert!(text.contains(&section), "{section}: {text}");
 }

@@ -4,6 +4,7 @@
 
 mod faults;
 mod folder;
+mod limits;
 mod neighbours;
 mod operator;
 mod operator_commands;

@@ -2,6 +2,7 @@
 //! The cache directory. Entries are built in a scratch directory and renamed when complete, by one process at a time.
 
 use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -36,8 +37,10 @@ impl Cache {
     /// Opens `$ARCTIC_CACHE`, else `$XDG_CACHE_HOME/arctic`, else `~/.cache/arctic`, creating it if necessary.
     pub fn open() -> Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // XDG Base Directory Specification: a relative path is invalid and must be ignored.
+        let xdg = variable("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
         let root = variable("ARCTIC_CACHE")
-            .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("arctic")))
+            .or_else(|| xdg.map(|folder| folder.join("arctic")))
             .or_else(|| variable("HOME").map(|folder| folder.join(".cache/arctic")))
             .ok_or_else(|| anyhow!("no cache directory: set ARCTIC_CACHE or HOME"))?;
         Self::at(&root)
@@ -45,7 +48,7 @@ impl Cache {
 
     /// Opens the cache at `root`, creating it if necessary.
     pub fn at(root: &Path) -> Result<Self> {
-        fs::create_dir_all(root).with_context(|| format!("the cache at {} cannot be created", root.display()))?;
+        fs::create_dir_all(root).map_err(|error| unusable(root, &error))?;
         Ok(Self { root: fs::canonicalize(root)? })
     }
 
@@ -57,7 +60,7 @@ impl Cache {
     /// Acquires the lock, which excludes other processes until it is dropped. Blocks while another process holds it.
     pub fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
         let path = self.root.join("lock");
-        let file = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
+        let file = File::create(&path).map_err(|error| unusable(&path, &error))?;
         let mut is_reported = false;
         loop {
             match file.try_lock() {
@@ -105,7 +108,7 @@ impl Cache {
     /// The scratch directory for incomplete entries; its contents are removed whenever the lock is taken.
     pub fn scratch(&self) -> Result<PathBuf> {
         let folder = self.root.join("unfinished");
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        fs::create_dir_all(&folder).map_err(|error| unusable(&folder, &error))?;
         Ok(folder)
     }
 
@@ -129,12 +132,27 @@ impl Cache {
     /// directories beyond `RUNS_KEPT`.
     pub fn new_run(&self, scenario: &str) -> Result<PathBuf> {
         let runs = self.root.join("runs");
-        fs::create_dir_all(&runs)?;
+        fs::create_dir_all(&runs).map_err(|error| unusable(&runs, &error))?;
         self.forget_oldest("runs", RUNS_KEPT - 1);
         let folder = runs.join(format!("{}-{scenario}-{}", time_stamp(), std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(folder)
     }
+}
+
+/// The error for a file or directory of the cache that cannot be created, with what to do.
+fn unusable(path: &Path, error: &io::Error) -> anyhow::Error {
+    let remedy = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "free space there, or set ARCTIC_CACHE to a directory with space"
+        }
+        ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::PermissionDenied
+        | ErrorKind::NotADirectory
+        | ErrorKind::NotFound => "set ARCTIC_CACHE, XDG_CACHE_HOME or HOME so that this user may write to the cache",
+        _ => return anyhow!("{} in the cache cannot be created: {error}", path.display()),
+    };
+    anyhow!("{} in the cache cannot be created: {error}; {remedy}", path.display())
 }
 
 /// The current UTC time in the form `20261120-140758`.

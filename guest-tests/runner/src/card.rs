@@ -193,13 +193,38 @@ impl Served<'_> {
     }
 }
 
+/// Longest path in bytes in which a directory for sockets is created: a socket's path is limited to 107 bytes, of which
+/// `/arctic-XXXXXX/operator/operator.sock` has 37.
+const LONGEST_ROOT: usize = 70;
+
 /// Creates a directory for the sockets of a card, which is removed when the value is dropped. It is private, because the
-/// sockets give access to guest memory, and its path is short, because a socket's path is limited to 107 bytes.
+/// sockets give access to guest memory. It is in the first directory that permits it of `$XDG_RUNTIME_DIR`, `$TMPDIR` and
+/// /tmp; a longer path than [`LONGEST_ROOT`] is not used.
 pub fn sockets() -> Result<TempDir> {
-    let root = Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
-    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    let mut folder = tempfile::Builder::new();
-    folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket directory")
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let roots = [variable("XDG_RUNTIME_DIR"), variable("TMPDIR"), Some("/tmp".into())];
+    sockets_in(roots.into_iter().flatten())
+}
+
+/// Creates the directory in the first of `roots` that permits it.
+fn sockets_in(roots: impl Iterator<Item = PathBuf>) -> Result<TempDir> {
+    let mut reasons = Vec::new();
+    for root in roots {
+        if root.as_os_str().len() > LONGEST_ROOT {
+            reasons.push(format!("{} has more than {LONGEST_ROOT} bytes", root.display()));
+            continue;
+        }
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix("arctic-").permissions(private).tempdir_in(&root);
+        match made {
+            Ok(folder) => return Ok(folder),
+            // The error names the path.
+            Err(error) => reasons.push(error.to_string()),
+        }
+    }
+    let reasons = reasons.join("; ");
+    let remedy = "set XDG_RUNTIME_DIR or TMPDIR to one that this user may write to";
+    bail!("no directory for the card's sockets: {reasons}; {remedy}")
 }
 
 /// The line that names the directory of a running card, and the commands that show the card.
@@ -286,6 +311,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn sockets_are_in_the_first_directory_that_permits_them() {
+        let root = TempDir::new().unwrap();
+        let file = root.path().join("file");
+        fs::write(&file, "").unwrap();
+        let long = root.path().join("x".repeat(LONGEST_ROOT));
+        fs::create_dir(&long).unwrap();
+        let short = TempDir::with_prefix_in("s", "/tmp").unwrap();
+        let roots = [file.clone(), long.clone(), short.path().to_owned()];
+        let sockets = sockets_in(roots.clone().into_iter()).unwrap();
+        assert_eq!(sockets.path().parent(), Some(short.path()));
+        assert_eq!(fs::metadata(sockets.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let error = sockets_in(roots.into_iter().take(2)).unwrap_err().to_string();
+        assert!(error.contains("Not a directory") && error.contains("has more than 70 bytes"), "{error}");
+        assert!(error.ends_with("set XDG_RUNTIME_DIR or TMPDIR to one that this user may write to"), "{error}");
+    }
 
     /// Creates a script in place of the program. It is called with `serve --card CARD --dir DIR`.
     fn program(folder: &Path, script: &str) -> PathBuf {

@@ -33,6 +33,7 @@ use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
 /// Remedies for a client that reaches a limit.
 const RAISE_LIMITS: &str = "raise [limits] in the card file, or the limit of open files (ulimit -n)";
+const SECTIONS: &str = "sections of guest memory";
 const LARGER_PAGES: &str = "a guest with an IOMMU maps each page: use huge pages for what it maps (transparent_hugepage=\
                             always, or hugetlbfs for the memory of an inner guest), or raise `sections` in [limits] of \
                             the card file";
@@ -168,9 +169,9 @@ impl GuestMemory {
         let backing = match file {
             Some(file) => {
                 let found = connection.backings.back(file, offset, size, rights, &self.account);
-                let (number, access) =
-                    found.inspect_err(|error| self.warn_of_limit(*error, "guest memory", RAISE_LIMITS))?;
-                self.warn_of_slow_access(access);
+                let (number, access) = found
+                    .inspect_err(|error| self.warn_of_limit(*error, "guest memory", (iova, last), RAISE_LIMITS))?;
+                self.warn_of_slow_access(access, (iova, last));
                 number
             }
             None => CLIENT,
@@ -178,7 +179,8 @@ impl GuestMemory {
         let offset = if backing == CLIENT { iova } else { offset };
         let change = old.sections.insert(Section { iova, last, offset, backing, rights });
         let made = self.apply(&mut connection, &old, change, old.generation.clone());
-        if made.is_err() {
+        if let Err(error) = made {
+            self.warn_of_limit(error, SECTIONS, (iova, last), LARGER_PAGES);
             connection.backings.release(backing);
         }
         made
@@ -207,10 +209,11 @@ impl GuestMemory {
                 return Ok(());
             }
             let change = old.sections.remove(first, last);
+            let warn = |error: &Errno| self.warn_of_limit(*error, SECTIONS, (first, last), LARGER_PAGES);
             if change.removed.iter().all(|section| section.backing == CLIENT) {
-                return self.apply(&mut connection, &old, change, old.generation.clone());
+                return self.apply(&mut connection, &old, change, old.generation.clone()).inspect_err(warn);
             }
-            self.apply(&mut connection, &old, change, Generation::new(&self.drained))?;
+            self.apply(&mut connection, &old, change, Generation::new(&self.drained)).inspect_err(warn)?;
             connection.used.retain(|generation| generation.strong_count() != 0);
             // Steps use this table, older tables of its generation, and tables of older generations.
             connection.used.push(Arc::downgrade(&old.generation));
@@ -219,17 +222,22 @@ impl GuestMemory {
         if self.drained.wait(&used, DRAIN_TIMEOUT) { Ok(()) } else { Err(Errno::EBUSY) }
     }
 
-    fn warn_of_limit(&self, error: Errno, what: &str, remedy: &str) {
+    /// Warns about the first request (first and last address) beyond a limit.
+    fn warn_of_limit(&self, error: Errno, what: &str, (first, last): (u64, u64), remedy: &str) {
         if error == Errno::ENOSPC && !self.refused.swap(true, Ordering::Relaxed) {
-            log::warn!("{}: the client maps more {what} than its limit: {remedy}", self.name);
+            let name = &self.name;
+            log::warn!(
+                "{name}: the client maps more {what} than its limit ({first:#x} to {last:#x} is refused): {remedy}"
+            );
         }
     }
 
-    fn warn_of_slow_access(&self, access: Access) {
+    /// Warns about the first section (first and last address) with slow accesses.
+    fn warn_of_slow_access(&self, access: Access, (first, last): (u64, u64)) {
         let how = match access {
             Access::Mapped => return,
-            Access::SystemCalls => "each access of the guest's memory is a system call",
-            Access::Messages => "each access of the guest's memory is a message to the client",
+            Access::SystemCalls => "each access is a system call",
+            Access::Messages => "each access is a message to the client",
         };
         // One warning about slow access, also if the memory is later accessed by messages.
         if let Some(client) = self.client() {
@@ -238,7 +246,10 @@ impl GuestMemory {
         if !self.slow.swap(true, Ordering::Relaxed) {
             let name = &self.name;
             let remedy = "give QEMU memory-backend-memfd with share=on, seal=on and hugetlb=off";
-            log::warn!("{name}: the client may cut its memory file short, so {how}, which is slow: {remedy}");
+            log::warn!(
+                "{name}: the client may cut its memory file short (section {first:#x} to {last:#x}, and others like it), so \
+                 {how}, which is slow: {remedy}"
+            );
         }
     }
 
@@ -252,9 +263,7 @@ impl GuestMemory {
     ) -> Result<(), Errno> {
         let Change { sections, removed, added } = change;
         let charge = connection.charge.get_or_insert_with(|| self.account.charge());
-        charge
-            .set_sections(sections.len())
-            .inspect_err(|error| self.warn_of_limit(*error, "sections of guest memory", LARGER_PAGES))?;
+        charge.set_sections(sections.len())?;
         connection.backings.count(&added, &removed);
         let backings = connection.backings.changed().map_or_else(|| old.backings.clone(), Into::into);
         let by_messages = connection.backings.by_messages() != 0;
