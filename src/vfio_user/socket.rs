@@ -89,8 +89,8 @@ fn new_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
 
 /// Memory in bytes of what was sent on a UNIX socket and is not read yet, with the kernel's overhead; 0 if all was read.
 pub fn unread(socket: impl AsFd) -> io::Result<usize> {
-    /// `SIOCOUTQ` of unix(7), the same number on every architecture that the card runs on.
-    const SIOCOUTQ: rustix::ioctl::Opcode = libc::TIOCOUTQ as rustix::ioctl::Opcode;
+    /// `SIOCOUTQ` of unix(7), which is `TIOCOUTQ` (Linux: include/uapi/asm-generic/ioctls.h).
+    const SIOCOUTQ: rustix::ioctl::Opcode = 0x5411;
     // SAFETY: the request writes one int, for which the getter has space.
     let bytes = unsafe { rustix::ioctl::ioctl(socket, rustix::ioctl::Getter::<SIOCOUTQ, libc::c_int>::new())? };
     Ok(usize::try_from(bytes).unwrap_or(0))
