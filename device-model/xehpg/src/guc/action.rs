@@ -12,14 +12,14 @@ use super::ads;
 use super::context::Registration;
 use super::control;
 use super::doorbell_actions;
-use super::hxg::{Error, Outgoing, Reply, global_address};
+use super::hxg::{Answer, Error, Outgoing, Reply, Request, global_address};
 use super::invalidations::Invalidations;
 use super::klv;
 use super::relay;
 use super::scheduler::{GucCtx, Scheduler};
 use super::sender::Sender;
 use super::slpc;
-use super::state::GucState;
+use super::state::{GucState, Handler};
 
 /// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +60,6 @@ pub struct Action {
     handler: Handler,
 }
 
-type Handler = fn(&mut GucState, &mut GucCtx<'_>, &[u32]) -> Reply;
-
 const fn action(code: u16, name: &'static str, length: Length, sender: Sender, handler: Handler) -> Action {
     Action { code, name, length, sender, handler }
 }
@@ -88,8 +86,8 @@ pub const ACTIONS: &[Action] = &[
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
-    action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, m| k.slpc_request(t, m)),
-    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, m| slpc::set_guc_rc(t.gt, one(m)?)),
+    action(0x3003, "PC_SLPC_REQUEST", AtLeast(1), Physical, |k, t, r| k.slpc_request(t, r.payload)),
+    action(0x3004, "SETUP_PC_GUCRC", Exact(1), Physical, |_, t, r| slpc::set_guc_rc(t.gt, r.one()?)),
     action(0x550a, "SET_ENG_UTIL_BUFF", Exact(2), Physical, usage_buffer),
     action(0x550c, "SET_DEVICE_ENGINE_ACTIVITY_BUFFER", Exact(4), Physical, device_activity),
     action(0x550d, "SET_FUNCTION_ENGINE_ACTIVITY_BUFFER", Exact(5), Physical, function_activity),
@@ -98,10 +96,10 @@ pub const ACTIONS: &[Action] = &[
     action(0x5502, "PF2GUC_UPDATE_VGT_POLICY", Exact(3), Physical, control::update_policy),
     action(0x5503, "PF2GUC_UPDATE_VF_CFG", Exact(4), Physical, control::update_config),
     action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
-    action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(0)),
-    action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, m| k.set_log_control(one(m)?)),
+    action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(Answer::default())),
+    action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, r| k.set_log_control(r.one()?)),
     // Log messages are not buffered, so a flush has no effect.
-    action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(0)),
+    action(0x0302, "FORCE_LOG_BUFFER_FLUSH", Exact(1), Physical, |_, _, _| Ok(Answer::default())),
     absent(0x4000, "AUTHENTICATE_HUC"),
     absent(0x4602, "REGISTER_CONTEXT_MULTI_QUEUE"),
     absent(0x4603, "MULTI_QUEUE_CONTEXT_CGP_SYNC"),
@@ -111,39 +109,29 @@ pub const ACTIONS: &[Action] = &[
     absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
 ];
 
-/// Executes a request with the given payload (without the header). Returns `None` if the action is unknown.
-pub fn carry_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, code: u16, payload: &[u32]) -> Option<Reply> {
-    let action = ACTIONS.iter().find(|action| action.code == code)?;
+/// Executes a request. Returns `None` if the action is unknown.
+pub fn carry_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Option<Reply> {
+    let action = ACTIONS.iter().find(|action| action.code == request.header.code())?;
     if let Err(error) = action.sender.check(ctx.function) {
         return Some(Err(error));
     }
-    if !action.length.permits(payload.len()) {
+    if !action.length.permits(request.payload.len()) {
         return Some(Err(Error::InvalidSize));
     }
-    Some((action.handler)(guc, ctx, payload))
+    Some((action.handler)(guc, ctx, request))
 }
 
 fn bad_address(_: Fault) -> Error {
     Error::InvalidGgttAddress
 }
 
-/// Returns the dwords of a payload that must have exactly `N`.
-fn all<const N: usize>(m: &[u32]) -> Result<[u32; N], Error> {
-    m.try_into().map_err(|_| Error::InvalidSize)
-}
-
-/// Returns the dword of a payload that must have exactly one.
-fn one(m: &[u32]) -> Result<u32, Error> {
-    all(m).map(|[value]| value)
-}
-
-fn submit(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let id = guc.context_id(ctx.function, one(m)?)?;
+fn submit(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let id = guc.context_id(ctx.function, request.one()?)?;
     guc.scheduler.submit(ctx, id)
 }
 
-fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [id, mode] = all(m)?;
+fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [id, mode] = request.all()?;
     let id = guc.context_id(ctx.function, id)?;
     match mode {
         0 => guc.scheduler.set_mode(ctx, id, false),
@@ -152,29 +140,32 @@ fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     }
 }
 
-fn set_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [id, policies @ ..] = m else { return Err(Error::InvalidSize) };
+fn set_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [id, policies @ ..] = request.payload else { return Err(Error::InvalidSize) };
     let id = guc.context_id(ctx.function, *id)?;
     guc.scheduler.set_policies(id, policies)
 }
 
 /// DEREGISTER_CONTEXT: also releases the context's doorbell.
-fn deregister(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let id = guc.context_id(ctx.function, one(m)?)?;
+fn deregister(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let id = guc.context_id(ctx.function, request.one()?)?;
     let reply = guc.scheduler.deregister(ctx, id)?;
     guc.doorbells.release_context(&ctx.gt.doorbells, id);
     Ok(reply)
 }
 
-fn register(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let &[_, id, class, mask, _, _, _, _, _, ref descriptors @ ..] = m else { return Err(Error::InvalidSize) };
+fn register(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let &[_, id, class, mask, _, _, _, _, _, ref descriptors @ ..] = request.payload else {
+        return Err(Error::InvalidSize);
+    };
     let number = guc.context_number(ctx.function, id)?;
     let registration = Registration { number, class, mask, work_queue: (0, 0, 0), descriptors };
     register_as(guc, ctx, id, &registration)
 }
 
-fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let &[_, id, class, mask, low, high, ring_low, ring_high, bytes, members, ref descriptors @ ..] = m else {
+fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let &[_, id, class, mask, low, high, ring_low, ring_high, bytes, members, ref descriptors @ ..] = request.payload
+    else {
         return Err(Error::InvalidSize);
     };
     if members as usize != descriptors.len() / 2 {
@@ -193,15 +184,15 @@ fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, id: u32, registration: 
 
 /// TLB_INVALIDATION: concerns the translations of the requesting function. The GGTT is shared, so if the PF invalidates
 /// it, the response also waits for steps that use GGTT pages of VFs. The GGTT is not cached between steps.
-fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     /// Bits 7:0 of the operation (xe: XE_GUC_TLB_INVAL_TYPE_SHIFT; contract C.3).
     const TYPE: u32 = 0xff;
     const GGTT: u32 = 3;
-    let [seqno, operation, ..] = m else { return Err(Error::InvalidSize) };
+    let [seqno, operation, ..] = request.payload else { return Err(Error::InvalidSize) };
     let own = ctx.function.bit();
     let shared = operation & TYPE == GGTT && !ctx.function.is_vf();
     note_invalidation(guc, ctx, *seqno, own, if shared { ALL_FUNCTIONS } else { own });
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// Records an invalidation. Its response is sent by [`finish_invalidations`].
@@ -212,17 +203,17 @@ fn note_invalidation(guc: &mut GucState, ctx: &GucCtx<'_>, seqno: u32, drop: u64
 
 /// TLB_INVALIDATION_ALL: concerns the translations of all functions. Also re-reads the LMTT, because the second-level
 /// translation may have changed (contract D.5).
-fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [seqno, ..] = m else { return Err(Error::InvalidSize) };
+fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [seqno, ..] = request.payload else { return Err(Error::InvalidSize) };
     control::second_level::adopt(ctx);
     note_invalidation(guc, ctx, *seqno, ALL_FUNCTIONS, ALL_FUNCTIONS);
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// OPT_IN_FEATURE_KLV: checks the key and value length of each opt-in. Returns the number of applied keys.
-fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     const MOST: u32 = 64;
-    let [low, high, dwords] = all(m)?;
+    let [low, high, dwords] = request.all()?;
     let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
     for item in klv::walk(&list) {
         match item? {
@@ -231,13 +222,13 @@ fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
             _ => return Err(Error::InvalidKlvKey),
         }
     }
-    Ok(count(klv::walk(&list).count()))
+    Ok(count(klv::walk(&list).count()).into())
 }
 
 /// UPDATE_SCHEDULING_POLICIES_KLV: checks and stores the yield policy. The policy has no effect, because the emulated
 /// render and compute engines run concurrently.
-fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    for item in klv::walk(m) {
+fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    for item in klv::walk(request.payload) {
         match item? {
             (klv::RENDER_COMPUTE_YIELD, [quantum, ratio]) if *ratio <= 100 => {
                 // A VF's value is accepted but not stored: the PF's policy applies.
@@ -250,39 +241,41 @@ fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> R
             _ => return Err(Error::InvalidKlvKey),
         }
     }
-    Ok(count(klv::walk(m).count()))
+    Ok(count(klv::walk(request.payload).count()).into())
 }
 
-fn global_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+fn global_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     let format = &ctx.gt.generation.firmware.ads;
-    if let Some(disabled) = ads::read_policies(&mut ctx.own(), u64::from(one(m)?), format).map_err(bad_address)? {
+    if let Some(disabled) =
+        ads::read_policies(&mut ctx.own(), u64::from(request.one()?), format).map_err(bad_address)?
+    {
         guc.scheduler.set_engine_reset_disabled(disabled);
     }
-    Ok(0)
+    Ok(Answer::default())
 }
 
-fn usage_buffer(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [low, high] = all(m)?;
+fn usage_buffer(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [low, high] = request.all()?;
     guc.scheduler.activity.set_usage(&mut ctx.own(), global_address(low, high)?).map_err(bad_address)?;
-    Ok(0)
+    Ok(Answer::default())
 }
 
-fn device_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [low, high, records_low, records_high] = all(m)?;
+fn device_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [low, high, records_low, records_high] = request.all()?;
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
     guc.scheduler.activity.set_device(&mut ctx.own(), metadata, records).map_err(bad_address)?;
-    Ok(0)
+    Ok(Answer::default())
 }
 
-fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [functions, low, high, records_low, records_high] = all(m)?;
+fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [functions, low, high, records_low, records_high] = request.all()?;
     if functions > super::activity::MAX_FUNCTIONS {
         return Err(Error::InvalidParams);
     }
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
     let Scheduler { activity, functions: of, .. } = &mut guc.scheduler;
     activity.set_functions(&mut ctx.own(), of, (functions, metadata, records)).map_err(bad_address)?;
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// G2H: response to TLB_INVALIDATION and TLB_INVALIDATION_ALL.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::Step;
 use super::client::State;
 use super::firmware;
-use super::hxg::{Error, Outgoing, Reply};
+use super::hxg::{Answer, Error, Outgoing, Reply, Request};
 use super::klv;
 use super::mailbox;
 use super::provisioning::VfConfig;
@@ -36,19 +36,19 @@ const MOST: u32 = 512;
 
 /// PF2GUC_UPDATE_VF_CFG: function number, list address, number of dwords. An address and length of 0 clear the
 /// configuration.
-#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
-pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let function = match m[0] {
+pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [function, low, high, dwords] = request.all()?;
+    let function = match function {
         0 => Function::PF,
         vf => Function::vf(vf).ok_or(Error::InvalidVf)?,
     };
     let mut config = guc.of(function).config;
-    let applied = match (m[1], m[2], m[3]) {
+    let applied = match (low, high, dwords) {
         (0, 0, 0) => {
             config = VfConfig::default();
             0
         }
-        (low, high, dwords) => {
+        _ => {
             let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
             if function.is_vf() {
                 // Local memory stays assigned to the VF across GuC resets, so a list without this key must not change
@@ -59,7 +59,7 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         }
     };
     provision(guc, ctx, function, config)?;
-    Ok(applied)
+    Ok(applied.into())
 }
 
 /// Applies `config` to `function`. Revokes resources that it no longer contains, and stops contexts that use them.
@@ -96,9 +96,9 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
 }
 
 /// PF2GUC_UPDATE_VGT_POLICY: list address, number of dwords.
-#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
-pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let list = klv::read(&mut ctx.own(), (m[0], m[1]), m[2], MOST)?;
+pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [low, high, dwords] = request.all()?;
+    let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
     let before = guc.policy;
     let applied = guc.policy.update(&list)?;
     if guc.policy.adverse_sample_period_ms != before.adverse_sample_period_ms {
@@ -113,7 +113,7 @@ pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
             guc.share(function);
         }
     }
-    Ok(applied)
+    Ok(applied.into())
 }
 
 /// Command of VF_CONTROL: pause.
@@ -122,14 +122,18 @@ const PAUSE: u32 = 1;
 const RESUME: u32 = 2;
 
 /// PF2GUC_VF_CONTROL: VF number, command.
-#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
-pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [vf, command] = request.all()?;
+    command_to(guc, ctx, Function::vf(vf).ok_or(Error::InvalidVf)?, command)
+}
+
+/// Executes a command of VF_CONTROL.
+fn command_to(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, command: u32) -> Reply {
     const STOP: u32 = 3;
     const FLR_START: u32 = 4;
     const FLR_FINISH: u32 = 5;
-    let vf = Function::vf(m[0]).ok_or(Error::InvalidVf)?;
     let state = guc.of(vf).state;
-    let next = match (m[1], state) {
+    let next = match (command, state) {
         (PAUSE, State::Running) => {
             guc.scheduler.pause(ctx, vf);
             guc.of(vf).paused_at = ctx.now;
@@ -159,12 +163,12 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     if next == State::Running {
         listen(guc, ctx, vf);
     }
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// Pauses or resumes a VF without a request of the PF driver.
 pub fn set_paused(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, paused: bool) -> Result<(), Error> {
-    control(guc, ctx, &[u32::from(vf.0), if paused { PAUSE } else { RESUME }]).map(drop)
+    command_to(guc, ctx, vf, if paused { PAUSE } else { RESUME }).map(drop)
 }
 
 /// Handles requests that a VF may have sent while it was not served.

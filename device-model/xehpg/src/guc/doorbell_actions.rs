@@ -9,14 +9,14 @@
 
 use crate::doorbell::Page;
 
-use super::hxg::{Error, Reply};
+use super::hxg::{Error, Reply, Request};
 use super::scheduler::GucCtx;
 use super::state::GucState;
 use super::threshold_event::Kind;
 
 /// ALLOCATE_DOORBELL from `ctx.function`.
-pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let &[context, id, low, high, global] = m else { return Err(Error::InvalidSize) };
+pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let &[context, id, low, high, global] = request.payload else { return Err(Error::InvalidSize) };
     if global != 0 {
         // Doorbells in memory are not supported (V13-090).
         return Err(Error::NotSupported);
@@ -28,8 +28,8 @@ pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
 }
 
 /// DEALLOCATE_DOORBELL from `ctx.function`.
-pub fn deallocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let &[context] = m else { return Err(Error::InvalidSize) };
+pub fn deallocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let &[context] = request.payload else { return Err(Error::InvalidSize) };
     let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
     guc.doorbells.deallocate(&ctx.gt.doorbells, context)
 }

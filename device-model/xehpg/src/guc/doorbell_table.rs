@@ -8,7 +8,7 @@ use crate::registers::DoorbellRegister;
 
 use super::context::GucContextId;
 use super::functions::Functions;
-use super::hxg::{Error, Reply};
+use super::hxg::{Answer, Error, Reply};
 use super::provisioning::Quota;
 
 /// The GuC's table of physical doorbells: the context that each schedules. The functions' ranges are part of their
@@ -64,13 +64,13 @@ impl DoorbellTable {
         }
         doorbells.arm(index, context.function, page).map_err(|_| Error::InvalidDoorbellId)?;
         self.0[usize::from(index)] = Some(context);
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// Disarms the doorbell of a context.
     pub fn deallocate(&mut self, doorbells: &Doorbells, context: GucContextId) -> Reply {
         match self.release_context(doorbells, context) {
-            true => Ok(0),
+            true => Ok(Answer::default()),
             false => Err(Error::InvalidDoorbellId),
         }
     }
@@ -154,7 +154,7 @@ mod tests {
             "a VF's doorbell ids start at 0. Ids beyond its range are rejected and arm nothing"
         );
         let (doorbells, functions, mut table) = provisioned();
-        assert_eq!(table.allocate(&doorbells, &functions, of(VF2, 7), (1, page(5))), Ok(0));
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF2, 7), (1, page(5))), Ok(Answer::default()));
         assert_eq!(doorbells.watched(65), Some((VF2, page(5))));
         for id in [2, 63, 64, 256, 65_535, 65_536, !0] {
             assert_eq!(
@@ -174,7 +174,8 @@ mod tests {
     fn pf_owns_doorbells_assigned_to_no_vf() {
         proves!(V13_035, "the PF owns the doorbells that are assigned to no VF");
         let (doorbells, functions, mut table) = provisioned();
-        for (context, id, reply) in [(1, 0, Ok(0)), (2, 255, Ok(0)), (3, 32, Err(Error::InvalidDoorbellId))] {
+        let done = Ok(Answer::default());
+        for (context, id, reply) in [(1, 0, done), (2, 255, done), (3, 32, Err(Error::InvalidDoorbellId))] {
             assert_eq!(
                 table.allocate(&doorbells, &functions, of(Function::PF, context), (id, page(u64::from(id)))),
                 reply
@@ -214,7 +215,7 @@ mod tests {
         table.deallocate(&doorbells, of(VF1, 10)).unwrap();
         assert_eq!(table.deallocate(&doorbells, of(VF1, 10)), Err(Error::InvalidDoorbellId));
         assert_eq!(doorbells.ring(VF1, page(0)), Ring::Missed);
-        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (0, page(0))), Ok(0));
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (0, page(0))), Ok(Answer::default()));
     }
 
     #[test]

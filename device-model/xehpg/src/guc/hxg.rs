@@ -185,8 +185,45 @@ impl Error {
     ];
 }
 
-/// Result of a handler: data0 of the success reply (28 bits), or the error.
-pub type Reply = Result<u32, Error>;
+/// A request: its header, and the dwords behind it. A CT buffer states their number; the mailbox always has three, which
+/// retain the contents of earlier messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'m> {
+    /// The header, with the action's code and data.
+    pub header: Header,
+    /// The dwords behind the header.
+    pub payload: &'m [u32],
+}
+
+impl Request<'_> {
+    /// Returns the dwords of a payload that must have exactly `N`.
+    pub fn all<const N: usize>(&self) -> Result<[u32; N], Error> {
+        self.payload.try_into().map_err(|_| Error::InvalidSize)
+    }
+
+    /// Returns the dword of a payload that must have exactly one.
+    pub fn one(&self) -> Result<u32, Error> {
+        self.all().map(|[value]| value)
+    }
+}
+
+/// Contents of a success reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Data in the header.
+    pub data0: u32,
+    /// The dwords behind the header, of replies in the mailbox.
+    pub dwords: [u32; 3],
+}
+
+impl From<u32> for Answer {
+    fn from(data0: u32) -> Self {
+        Answer { data0, dwords: [0; 3] }
+    }
+}
+
+/// Result of a request.
+pub type Reply = Result<Answer, Error>;
 
 /// Returns the GGTT address in two dwords of a message. GGTT addresses have 32 bits. Larger values are rejected here,
 /// so that adding a field offset to an accepted address cannot overflow.
@@ -195,7 +232,7 @@ pub fn global_address(low: u32, high: u32) -> Result<u64, Error> {
 }
 
 /// Returns the header dword of a reply.
-pub fn reply_header(reply: Reply) -> u32 {
+pub fn reply_header(reply: Result<u32, Error>) -> u32 {
     let header = match reply {
         Ok(data) => Header::success(data),
         Err(error) => Header::failure(error as u16),
@@ -252,7 +289,7 @@ impl Outgoing {
     }
 
     /// Creates the reply to the request with `fence`.
-    pub fn reply(fence: u16, reply: Reply) -> Self {
+    pub fn reply(fence: u16, reply: Result<u32, Error>) -> Self {
         Outgoing::new(fence, reply_header(reply), &[], &[])
     }
 

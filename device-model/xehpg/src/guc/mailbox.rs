@@ -15,25 +15,13 @@ use crate::trace::EventKind;
 use super::client::State;
 use super::ctb::{Channel, Location};
 use super::firmware;
-use super::hxg::{Error, Header, Type, global_address, reply_header};
+use super::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};
 use super::scheduler::GucCtx;
 use super::sender::Sender;
-use super::state::GucState;
+use super::state::{GucState, Handler};
 
-/// Contents of a success reply: data0, and the dwords after the header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Answer(u32, [u32; 3]);
-
-impl From<u32> for Answer {
-    fn from(data0: u32) -> Self {
-        Answer(data0, [0; 3])
-    }
-}
-
-type Handler = fn(&mut GucState, &mut GucCtx<'_>, [u32; 3]) -> Result<Answer, Error>;
-
-/// Mailbox actions: code, name, permitted senders, and handler for the three dwords after the header. The registers
-/// retain the contents of earlier messages, so the length of a message cannot be checked.
+/// Mailbox actions: code, name, permitted senders, and handler. The registers retain the contents of
+/// earlier messages, so the length of a message cannot be checked.
 const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x0508, "SELF_CFG", Sender::Any, self_config),
     (0x4509, "CONTROL_CTB", Sender::Any, control_ctb),
@@ -41,7 +29,7 @@ const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     // Called VF_RESET when sent by a VF.
     (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |guc, ctx, _| {
         guc.forget(ctx, ctx.function);
-        Ok(0.into())
+        Ok(Answer::default())
     }),
     (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),
     (0x5509, "VF2GUC_QUERY_SINGLE_KLV", Sender::Virtual, query),
@@ -70,7 +58,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     if guc.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
-    let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox_dword(function, n));
+    let [header, payload @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox_dword(function, n));
     let record =
         || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: message_of(gt, function) });
     record();
@@ -78,7 +66,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let code = header.code();
     let reply = match (header.kind(), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, sender, handler))) => {
-            sender.check(function).and_then(|()| handler(guc, ctx, data))
+            sender.check(function).and_then(|()| handler(guc, ctx, Request { header, payload: &payload }))
         }
         (Some(Type::Request), None) => Err(Error::UnknownAction),
         _ => Err(Error::ProtocolError),
@@ -91,11 +79,10 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     if let Err(error) = reply {
         log::debug!("GuC, function {}: mailbox action {code:#06x} failed: {error:?}", function.0);
     }
-    let Answer(_, data) = reply.unwrap_or_default();
-    for (n, value) in (1..).zip(data) {
+    for (n, value) in (1..).zip(reply.unwrap_or_default().dwords) {
         gt.set_mailbox_dword(function, n, value);
     }
-    gt.set_mailbox_dword(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
+    gt.set_mailbox_dword(function, 0, reply_header(reply.map(|answer| answer.data0)));
     record();
 }
 
@@ -107,7 +94,8 @@ fn message_of(gt: &Gt, function: Function) -> Vec<u32> {
 /// VF2GUC_MATCH_VERSION: branch, major and minor in bits 31:8, 0 = any. Replies with the version of this interface,
 /// which is compatible with all older minor versions of the same major version. Rejects newer versions and other
 /// branches (contract C.1 step 1b).
-fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, [wanted, ..]: [u32; 3]) -> Result<Answer, Error> {
+fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [wanted, ..] = request.all::<3>()?;
     let Version { major, minor, patch } = guc.firmware.submission;
     let [zero, wanted_minor, wanted_major, branch] = wanted.to_le_bytes();
     if zero != 0 {
@@ -122,17 +110,18 @@ fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, [wanted, ..]: [u32; 3
         return Err(Error::UnsupportedVersion);
     }
     guc.of(ctx.function).client.version = Some(guc.firmware.submission);
-    Ok(Answer(0, [u32::from_le_bytes([patch, minor, major, 0]), 0, 0]))
+    Ok(Answer { data0: 0, dwords: [u32::from_le_bytes([patch, minor, major, 0]), 0, 0] })
 }
 
 /// VF2GUC_QUERY_SINGLE_KLV: returns a value of the VF's configuration; data0 is the length of the value in dwords.
-fn query(guc: &mut GucState, ctx: &mut GucCtx<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
+fn query(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [key, ..] = request.all::<3>()?;
     let config = guc.of(ctx.function).config;
     if !config.provisioned() {
         return Err(Error::UnprovisionedVf);
     }
     let (len, [low, high]) = config.query(key)?;
-    Ok(Answer(len, [low, high, 0]))
+    Ok(Answer { data0: len, dwords: [low, high, 0] })
 }
 
 /// Field of a CT buffer's location that a SELF_CFG key sets.
@@ -165,9 +154,10 @@ fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
 
 /// SELF_CFG: replies with the number of values applied; 0 means that the key is unknown.
 #[allow(clippy::arithmetic_side_effects, reason = "an alignment is a constant other than 0")]
-fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
+fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     const MEMIRQ_STATUS: u32 = 0x0900;
     const MEMIRQ_SOURCE: u32 = 0x0901;
+    let [head, low, high] = request.all::<3>()?;
     let (key, len) = (head >> 16, head & 0xffff);
     let address = u64::from(low) | u64::from(high) << 32;
     let reach = reach(guc, ctx);
@@ -206,7 +196,8 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32
     clippy::arithmetic_side_effects,
     reason = "a ring's address has 32 bits, and its size is at least 4096 once it is configured"
 )]
-fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
+fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [control, ..] = request.all::<3>()?;
     let end = reach(guc, ctx).end;
     let client = &mut guc.of(ctx.function).client;
     match control {
@@ -226,12 +217,13 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
         }
         _ => return Err(Error::InvalidParams),
     }
-    Ok(0.into())
+    Ok(Answer::default())
 }
 
 /// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
 #[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits, and the table is shorter than 4 KiB")]
-fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
+fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [low, high, size] = request.all::<3>()?;
     let table = (ctx.gt.generation.hwconfig)(ctx.gt.die);
     let bytes = count(table.len() * 4);
     if size != 0 {

@@ -2,7 +2,7 @@
 //! Messages between PF and VFs that the GuC forwards unchanged (contract C.4; xe: abi/guc_relay_communication_abi.h).
 
 use super::client::MOST_WAITING;
-use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply};
+use super::hxg::{Answer, Error, MAX_DWORDS, Outgoing, Reply, Request};
 use super::scheduler::GucCtx;
 use super::service;
 use super::state::GucState;
@@ -16,8 +16,8 @@ const RELAY_FROM_PF: u16 = 0x5102;
 const LONGEST: usize = MAX_DWORDS - 3;
 
 /// VF2GUC_RELAY_TO_PF: message id, message. If the card acts as the PF, it replies directly.
-pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [id, message @ ..] = m else { return Err(Error::InvalidSize) };
+pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [id, message @ ..] = request.payload else { return Err(Error::InvalidSize) };
     let vf = ctx.function;
     if message.is_empty() || message.len() > LONGEST {
         return Err(Error::InvalidSize);
@@ -26,23 +26,23 @@ pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
         if let Some(answer) = service::answer(ctx.gt, message) {
             ctx.send_message(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], &answer));
         }
-        return Ok(0);
+        return Ok(Answer::default());
     }
     receives(guc, Function::PF)?;
     ctx.send_message(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// PF2GUC_RELAY_TO_VF: VF number, message id, message.
-pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [vf, id, message @ ..] = m else { return Err(Error::InvalidSize) };
+pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [vf, id, message @ ..] = request.payload else { return Err(Error::InvalidSize) };
     if message.is_empty() || message.len() > LONGEST {
         return Err(Error::InvalidSize);
     }
     let vf = Function::vf(*vf).ok_or(Error::InvalidVf)?;
     receives(guc, vf)?;
     ctx.send_message(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], message));
-    Ok(0)
+    Ok(Answer::default())
 }
 
 /// Fails if `function` has no CT buffer or does not read from it, which bounds the queue of messages to it.

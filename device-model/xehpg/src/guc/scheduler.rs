@@ -25,7 +25,7 @@ use super::engine_map::{EngineMap, MAX_LOGICAL};
 use super::engine_slot::EngineSlot;
 use super::firmware::Firmware;
 use super::functions::{CLASSES, Functions};
-use super::hxg::{Error, Outgoing, Reply};
+use super::hxg::{Answer, Error, Outgoing, Reply};
 use super::queue::{Entry, InstanceState, Instances, not_before};
 use super::round_robin::{DeficitRoundRobin, Moment};
 use super::share::{Priority, Share, ThresholdEvent};
@@ -283,7 +283,7 @@ impl Scheduler {
         if wide {
             self.threshold_events.push((id.function, ThresholdEvent::ParallelContext));
         }
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// UPDATE_CONTEXT_POLICIES.
@@ -299,7 +299,7 @@ impl Scheduler {
                 }
             });
         }
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// SCHED_CONTEXT_MODE_SET: the host is notified on completion.
@@ -312,18 +312,18 @@ impl Scheduler {
         if enable {
             ctx.send_message(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 1]));
             self.check_for_work(ctx, id);
-            return Ok(0);
+            return Ok(Answer::default());
         }
         context.disabling = true;
         self.take_off(ctx, id);
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// SCHED_CONTEXT: the context may have new work.
     pub fn submit(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) -> Reply {
         self.context(id)?;
         self.check_for_work(ctx, id);
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// DEREGISTER_CONTEXT: the host is notified on completion.
@@ -335,7 +335,7 @@ impl Scheduler {
         context.enabled = false;
         context.deregistering = true;
         self.take_off(ctx, id);
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// Stops the running contexts of `function` immediately and drops all of its contexts. No messages are sent for

@@ -6,7 +6,7 @@ use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::power_fields::RpStateCap;
 
-use super::hxg::{Error, Reply, global_address};
+use super::hxg::{Answer, Error, Reply, global_address};
 
 /// Shared data: global state.
 const GLOBAL_STATE: u64 = 0x04;
@@ -78,7 +78,7 @@ impl Slpc {
             (EVENT_PARAMETER_UNSET, [id]) => self.set(*id, None)?,
             _ => return Err(Error::InvalidParams),
         }
-        Ok(0)
+        Ok(Answer::default())
     }
 
     fn set(&mut self, id: u32, value: Option<u32>) -> Result<(), Error> {
@@ -145,5 +145,5 @@ pub fn set_guc_rc(gt: &Gt, mode: u32) -> Reply {
         return Err(Error::InvalidParams);
     }
     gt.permit_rc6(mode == 1);
-    Ok(0)
+    Ok(Answer::default())
 }

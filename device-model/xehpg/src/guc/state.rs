@@ -12,7 +12,7 @@ use super::context::GucContextId;
 use super::doorbell_table::DoorbellTable;
 use super::firmware::Firmware;
 use super::functions::{Functions, GucFunction};
-use super::hxg::{Error, Reply};
+use super::hxg::{Answer, Error, Reply, Request};
 use super::invalidations::Invalidations;
 use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{GucCtx, Scheduler};
@@ -20,6 +20,9 @@ use super::share::{Priority, Share};
 use super::slpc::Slpc;
 use super::threshold_event::Kind;
 use super::thresholds::ThresholdMonitor;
+
+/// Executes a request of [`GucCtx::function`], from its CT buffer or its mailbox.
+pub type Handler = fn(&mut GucState, &mut GucCtx<'_>, Request<'_>) -> Reply;
 
 /// Maximum number of log messages about requests of the PF per boot.
 const COMPLAINTS: u8 = 32;
@@ -171,7 +174,7 @@ impl GucState {
     /// UK_LOG_ENABLE_LOGGING: stores the control dword, which has no effect because there is no firmware log.
     pub fn set_log_control(&mut self, control: u32) -> Reply {
         self.log_control = control;
-        Ok(0)
+        Ok(Answer::default())
     }
 
     /// Returns context `local` of `function`, which need not be registered. Fails if the function may not use this id:

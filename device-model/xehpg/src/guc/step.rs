@@ -9,7 +9,7 @@ use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
 
 use super::client::State;
-use super::hxg::{Error, Header, MAX_DWORDS, Outgoing, Type};
+use super::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
 use super::scheduler::GucCtx;
 use super::state::GucState;
 use super::threshold_event::Kind;
@@ -224,7 +224,7 @@ impl GucState {
         let header = Header::from(*header);
         let (kind, code) = (header.kind_from_host(), header.code());
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
-            (kind, kind.and_then(|_| action::carry_out(self, ctx, code, payload)))
+            (kind, kind.and_then(|_| action::carry_out(self, ctx, Request { header, payload })))
         else {
             self.count(function, |counters| counters.malformed += 1);
             return;
@@ -248,6 +248,7 @@ impl GucState {
                 self.complain(function, format_args!("action {code:#06x} failed: {error:?}"));
             }
         }
+        let reply = reply.map(|answer| answer.data0);
         match kind {
             Type::Request => ctx.send_message(function, Outgoing::reply(fence, reply)),
             Type::FastRequest if reply.is_err() => ctx.send_message(function, Outgoing::reply(fence, reply)),
