@@ -4,6 +4,7 @@
 // A list of mappable areas often has one element.
 #![allow(clippy::single_range_in_vec_init)]
 
+use arctic_device_model::host;
 use arctic_fidelity::proves;
 use std::os::unix::fs::FileExt;
 
@@ -219,12 +220,18 @@ fn guest_memory_is_inaccessible_without_bus_mastering() {
     let file = guest_file(0x1000);
     card.memory("pf").map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
     let memory = &card.card().gt().memory;
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_none());
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
-    assert!(memory.views().of(Function(1)).slice(0x1000, 1).is_none(), "each function has separate memory");
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_some());
+    assert!(
+        memory.views().of(Function(1)).slice(0x1000, 1, host::Access::Read).is_none(),
+        "each function has separate memory"
+    );
     card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "FLR clears the command register");
+    assert!(
+        memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_none(),
+        "FLR clears the command register"
+    );
 }
 
 #[test]

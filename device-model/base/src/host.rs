@@ -68,14 +68,27 @@ pub struct DmaFault {
     pub iova: u64,
 }
 
+/// Type of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Data or instruction read.
+    Read,
+    /// Data write, also one that reads the old value.
+    Write,
+}
+
 /// Guest memory of one function, as mapped for the duration of one step.
 ///
 /// A view keeps its mappings alive, so an unmap is complete when the last view of the old mappings has been dropped. A
 /// view must not be held beyond the end of the step.
+///
+/// A view of memory whose writes are logged marks all bytes that `slice` returns for [`Access::Write`] when it returns
+/// them, and those that `write_remote` changes. So a mark may precede its write by the rest of a step: a VMM reads and
+/// resets its log, waits until no step uses memory that was taken before, and then copies the pages.
 pub trait DmaView: Send + Sync {
     /// Returns a slice of directly mapped memory that starts at `iova`, 1 to `len` bytes long, or `None` if the address
-    /// is not mapped into this process.
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>>;
+    /// is not mapped into this process. The caller must not write to a slice for [`Access::Read`].
+    fn slice(&self, iova: u64, len: usize, access: Access) -> Option<VolatileSlice<'_>>;
 
     /// Copies from memory that is not directly mapped (a mapping without a file descriptor). By default there is none.
     fn read_remote(&self, iova: u64, _data: &mut [u8]) -> Result<(), DmaFault> {
@@ -116,7 +129,7 @@ pub trait Dma: Send + Sync {
 pub struct NullHost;
 
 impl DmaView for NullHost {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 }

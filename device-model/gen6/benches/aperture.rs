@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_base::gpu::{Gpu, Host};
-use arctic_base::host::{Dma, DmaView, Function, HostClock, NullHost};
+use arctic_base::host::{Access, Dma, DmaView, Function, HostClock, NullHost};
 use arctic_gen6::card::Card;
 use arctic_gen6::profile::IntegratedProfile;
 use vm_memory::mmap::MmapRegion;
@@ -26,7 +26,7 @@ const ROUNDS: usize = 101;
 struct View(MmapRegion);
 
 impl DmaView for View {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
     }

@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 
-use arctic_base::host::DmaView;
+use arctic_base::host::{Access, DmaView};
 use arctic_gen6::blitter::{Progress, Setup, Tiles};
 use arctic_gen6::command::blitter;
 use arctic_gen6::memory::{Directory, Ggtt, Memory, Pte, Space};
@@ -31,7 +31,7 @@ const ROW: u32 = 4096;
 struct Guest(MmapRegion);
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         self.0.get_slice(iova as usize, len).ok()
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arctic_base::gpu::Host;
-use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
+use arctic_base::host::{Access, Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::card::STEP_BUDGET;
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
@@ -31,7 +31,7 @@ const DIRECTORY: u32 = 0x1000;
 struct Guest(Arc<MmapRegion>);
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
     }

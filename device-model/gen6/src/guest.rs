@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arctic_base::host::{Dma, DmaView, Function};
+use arctic_base::host::{Access, Dma, DmaView, Function};
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -46,7 +46,7 @@ impl Guest {
 }
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova.checked_sub(self.start)?).ok()?;
         self.memory.get_slice(at, len.min(self.memory.size().checked_sub(at)?)).ok()
     }

@@ -64,6 +64,10 @@ pub struct File {
     pub outside: Vec<(usize, Vec<String>)>,
     /// The names that it imports from modules below it, with the module of its folder.
     pub imports: BTreeMap<String, String>,
+    /// Its words, each with the first line on which it is.
+    pub words: BTreeMap<String, usize>,
+    /// The paths of `use` that start with a name, as of another crate.
+    pub named: Vec<Vec<String>>,
 }
 
 /// Scans the source of the module at `depth` below the crate's root: 1 for `gt`, 2 for `gt::power`.
@@ -77,6 +81,7 @@ pub fn scan(source: &str, depth: usize) -> File {
     let mut named = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
+        file.words.entry(word(i).to_owned()).or_insert(tokens[i].line);
         match word(i) {
             "#" if is_for_tests(&tokens, i) => {
                 let end = (i..tokens.len()).find(|index| word(*index) == "]").map_or(tokens.len(), |end| end + 1);
@@ -122,6 +127,7 @@ pub fn scan(source: &str, depth: usize) -> File {
         }
         i += 1;
     }
+    file.named.clone_from(&named);
     for mut path in named {
         if path[0] == "self" {
             path.remove(0);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::gate::lmtt;
 use arctic_device_model::generation::XE_HPG;
-use arctic_device_model::host::{Dma, DmaView, Function};
+use arctic_device_model::host::{Access, Dma, DmaView, Function};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::storage::FRAME;
@@ -58,7 +58,7 @@ const LEAST_ROUNDS: u32 = 5;
 struct View(Option<Arc<SharedRegion>>);
 
 impl DmaView for View {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let (region, at) = (self.0.as_ref()?, iova.checked_sub(GUEST_BASE)?);
         region.slice_up_to(at, len)
     }

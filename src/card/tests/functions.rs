@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of virtual functions: visibility, enabling, and client sessions.
 
+use arctic_device_model::host;
 use arctic_fidelity::proves;
 use std::collections::BTreeMap;
 
@@ -173,7 +174,7 @@ fn config_only_function_resets_the_vf_and_has_no_bars() {
     shim.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     let views = card.card().gt().memory.views();
     let view = views.of(Function(1));
-    assert!(view.slice(0x1000, 1).is_some() && view.slice(0x8000, 1).is_none());
+    assert!(view.slice(0x1000, 1, host::Access::Read).is_some() && view.slice(0x8000, 1, host::Access::Read).is_none());
     shim.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
 }

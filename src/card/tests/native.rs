@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the card in a machine with SR-IOV support, in the process of the VMM.
 
+use arctic_device_model::host;
 use arctic_fidelity::proves;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -214,16 +215,16 @@ fn msi_routes_follow_configuration_space() {
 fn replaced_guest_memory_is_used_and_the_old_map_released() {
     let plugged = plugged(1);
     let memory = &super::model(&plugged.card).gt().memory;
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "no bus mastering");
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_none(), "no bus mastering");
     plugged.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_some());
     let old = plugged.memory.memory().into_inner();
     plugged.memory.lock().unwrap().replace(guest(0x8000));
     plugged.card.memory_changed();
     assert_eq!(Arc::strong_count(&old), 1, "the old map is no longer referenced");
-    assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());
+    assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_none());
     let view = memory.views();
-    view.of(Function::PF).slice(0x8000, 4).unwrap().write_slice(&[1, 2, 3, 4], 0).unwrap();
+    view.of(Function::PF).slice(0x8000, 4, host::Access::Write).unwrap().write_slice(&[1, 2, 3, 4], 0).unwrap();
     let mut seen = [0; 4];
     plugged.memory.memory().read_slice(&mut seen, GuestAddress(0x8000)).unwrap();
     assert_eq!(seen, [1, 2, 3, 4]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::Duration;
 
-use arctic_device_model::host::{DmaFault, DmaView};
+use arctic_device_model::host::{Access, DmaFault, DmaView};
 use arctic_device_model::sync::IgnorePoison;
 use vm_memory::VolatileSlice;
 
@@ -126,7 +126,7 @@ impl DmaView for Table {
     /// Returns `None` for sections that the device may not both read and write: a write through the mapping of a
     /// read-only section would fault in this process, or ignore the section's rights. Such sections are accessed by
     /// `read_remote` and `write_remote`, which check the rights.
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let section = self.sections.find(iova).filter(|section| section.allows(DMA_READABLE | DMA_WRITABLE))?;
         match self.backing(section)? {
             Backing::Mapped(mapped) => mapped.bytes(section, iova, len),
@@ -161,8 +161,8 @@ impl ClientView {
 }
 
 impl DmaView for ClientView {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        self.table.slice(iova, len)
+    fn slice(&self, iova: u64, len: usize, access: Access) -> Option<VolatileSlice<'_>> {
+        self.table.slice(iova, len, access)
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {

@@ -6,6 +6,7 @@
 mod pages;
 mod tables;
 
+use arctic_device_model::host;
 use std::ffi::CStr;
 use std::os::unix::fs::FileExt;
 use std::thread;
@@ -50,7 +51,7 @@ fn unsealed(pages: u64) -> File {
 }
 
 fn byte(view: &dyn DmaView, iova: u64) -> Option<u8> {
-    view.slice(iova, 1)?.load(0, std::sync::atomic::Ordering::Relaxed).ok()
+    view.slice(iova, 1, host::Access::Read)?.load(0, std::sync::atomic::Ordering::Relaxed).ok()
 }
 
 #[test]
@@ -66,8 +67,12 @@ fn slices_come_from_the_section_that_holds_the_address() {
     assert_eq!(byte(&*view, 0xa000), None);
     assert_eq!(byte(&*view, 0x10_0fff), Some(3));
     assert_eq!(byte(&*view, u64::MAX), None);
-    assert_eq!(view.slice(0x8800, 1 << 20).unwrap().len(), 0x1800, "truncated at the end of the section");
-    view.slice(0x8001, 1).unwrap().write_slice(&[0xab], 0).unwrap();
+    assert_eq!(
+        view.slice(0x8800, 1 << 20, host::Access::Read).unwrap().len(),
+        0x1800,
+        "truncated at the end of the section"
+    );
+    view.slice(0x8001, 1, host::Access::Write).unwrap().write_slice(&[0xab], 0).unwrap();
     let mut seen = [0; 1];
     backing.read_at(&mut seen, 1).unwrap();
     assert_eq!(seen, [0xab]);
@@ -148,7 +153,7 @@ fn a_read_only_section_can_be_read_but_never_written() {
     let memory = GuestMemory::default();
     memory.map(0x1000, 0x1000, DMA_READABLE, 0, Some(file(1))).unwrap();
     let view = memory.view();
-    assert!(view.slice(0x1000, 4).is_none());
+    assert!(view.slice(0x1000, 4, host::Access::Read).is_none());
     let mut data = [0; 4];
     view.read_remote(0x1ffc, &mut data).unwrap();
     assert_eq!(data, [1; 4]);
@@ -160,7 +165,7 @@ fn a_read_only_section_can_be_read_but_never_written() {
 fn memory_of_a_function_without_client_faults() {
     let mut data = [0; 4];
     let view = GuestMemory::default().view();
-    assert!(view.slice(0, 4).is_none());
+    assert!(view.slice(0, 4, host::Access::Read).is_none());
     assert_eq!(view.read_remote(0, &mut data), Err(DmaFault { iova: 0 }));
     assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
 }
@@ -173,7 +178,7 @@ fn a_file_that_can_become_shorter_is_not_mapped() {
     let backing = unsealed(3);
     memory.map(0x8000, 0x2000, RW, 0x1000, Some(backing.try_clone().unwrap())).unwrap();
     let view = memory.view();
-    assert!(view.slice(0x8000, 4).is_none());
+    assert!(view.slice(0x8000, 4, host::Access::Read).is_none());
     let mut data = [0; 4];
     view.read_remote(0x8ffe, &mut data).unwrap();
     assert_eq!(data, [2, 2, 3, 3]);
@@ -211,7 +216,11 @@ fn every_combination_of_seals() {
             }
             assert_eq!(outcome, Ok(()), "{seals:?} {flags}");
             let view = memory.view();
-            assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:?} {flags}");
+            assert_eq!(
+                view.slice(0x1000, 1, host::Access::Read).is_some(),
+                !shrinks && flags == RW,
+                "{seals:?} {flags}"
+            );
             assert_eq!(memory.slow.load(Ordering::Relaxed), shrinks, "{seals:?}: logged");
             counts[if shrinks { 1 } else { 2 }] += 1;
             let mut data = [0; 4];
@@ -235,7 +244,7 @@ fn files_that_are_not_in_memory_are_left_to_the_client() {
     memory.map(0x1000, 0x1000, RW, 0, Some(file)).unwrap();
     assert!(memory.table.load().backings.is_empty());
     let view = memory.view();
-    assert!(view.slice(0x1000, 1).is_none());
+    assert!(view.slice(0x1000, 1, host::Access::Read).is_none());
     assert_eq!(view.read_remote(0x1000, &mut [0; 4]), Err(DmaFault { iova: 0x1000 }), "no client is connected");
 }
 
@@ -353,7 +362,7 @@ fn file_with_other_access_mode_has_its_own_descriptor() {
         memory.map(0x1000, 0x1000, DMA_READABLE, 0, Some(File::open(path).unwrap())).unwrap();
         memory.map(0x8000, 0x1000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
         let view = memory.view();
-        match view.slice(0x8000, 4) {
+        match view.slice(0x8000, 4, host::Access::Read) {
             Some(slice) => slice.write_slice(&[7; 4], 0).unwrap(),
             None => view.write_remote(0x8000, &[7; 4]).unwrap(),
         }

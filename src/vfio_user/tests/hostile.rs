@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests with malicious clients, which stall, exhaust resources, or remove memory that the card is using.
 
+use arctic_device_model::host;
 use std::ffi::CString;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicBool;
@@ -96,7 +97,7 @@ fn unmapped_memory_is_not_accessed() {
                 while !stop.load(Ordering::Relaxed) {
                     let view = memory.view();
                     for page in 0..4 {
-                        if let Some(slice) = view.slice(IOVA + page * 0x1000, 8) {
+                        if let Some(slice) = view.slice(IOVA + page * 0x1000, 8, host::Access::Write) {
                             slice.store(page, 0, Ordering::Release).unwrap();
                             touched.fetch_add(1, Ordering::Relaxed);
                         }

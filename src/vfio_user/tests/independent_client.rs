@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests this server with the `vfio_user` crate's client, an independent implementation.
 
+use arctic_device_model::host;
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
 use vmm_sys_util::eventfd::EventFd;
@@ -34,7 +35,7 @@ fn cloud_hypervisor_client_works_with_the_server() {
 
     let memory = sealed(0x10000);
     client.dma_map(0, 0x8000_0000, 0x10000, memory.as_raw_fd()).unwrap();
-    assert!(bench.memory.view().slice(0x8000_ffff, 1).is_some());
+    assert!(bench.memory.view().slice(0x8000_ffff, 1, host::Access::Read).is_some());
     client.dma_unmap(0x8000_0000, 0x10000).unwrap();
     assert_eq!(bench.memory.sections(), 0);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of each command, in valid and invalid forms, with a raw client.
 
+use arctic_device_model::host;
 use std::thread;
 use std::time::Instant;
 
@@ -222,8 +223,8 @@ fn guest_memory_is_mapped_and_unmapped() {
     assert_eq!(raw.request(command::DMA_MAP, &dma_map(3, 0, 0x20_0000, 0x1000)).header.error, 0, "without descriptor");
     assert!(bench.memory.client().unwrap().first_slow_access(), "memory that is not accessed causes no warning");
     let view = bench.memory.view();
-    assert_eq!(view.slice(0x10_1000, 0x4000).unwrap().len(), 0x1000);
-    assert!(view.slice(0x20_0000, 1).is_none());
+    assert_eq!(view.slice(0x10_1000, 0x4000, host::Access::Read).unwrap().len(), 0x1000);
+    assert!(view.slice(0x20_0000, 1, host::Access::Read).is_none());
     drop(view);
     let unmap = dma_unmap(0, 0x10_0000, 0x2000);
     let reply = raw.request(command::DMA_UNMAP, &unmap);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest memory of the context's function, and of all other functions.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
+use arctic_device_model::host::{Access, Dma, DmaFault, DmaView, Function};
 use arctic_device_model::memory::region::SharedRegion;
 use vm_memory::{Bytes, VolatileSlice};
 
@@ -13,11 +14,17 @@ use crate::differential::layout::*;
 pub struct Guest {
     ram: SharedRegion,
     remote: Mutex<Vec<u8>>,
+    /// Pages of the mapped memory that were taken for a write.
+    marked: Mutex<BTreeSet<usize>>,
 }
 
 impl Guest {
     pub fn new() -> Self {
-        Guest { ram: SharedRegion::anonymous(RAM.1).unwrap(), remote: Mutex::new(vec![0; REMOTE.1]) }
+        Guest {
+            ram: SharedRegion::anonymous(RAM.1).unwrap(),
+            remote: Mutex::new(vec![0; REMOTE.1]),
+            marked: Mutex::default(),
+        }
     }
 
     /// Returns the contents of the mapped memory and of the memory accessed by messages.
@@ -27,8 +34,19 @@ impl Guest {
         (ram, self.remote.lock().unwrap().clone())
     }
 
+    /// Panics if a page of the mapped memory differs from `before`, to which it was set, that was not taken for a write.
+    pub fn check_marks(&self, before: &[u8]) {
+        let (now, _) = self.bytes();
+        let marked = self.marked.lock().unwrap();
+        let pages = before.chunks(PAGE as usize).zip(now.chunks(PAGE as usize)).enumerate();
+        for (page, _) in pages.filter(|(page, (before, now))| before != now && !marked.contains(page)) {
+            panic!("page {page} of guest memory was changed without a mark");
+        }
+    }
+
     /// Sets the contents of both memories.
     pub fn set(&self, ram: &[u8], remote: &[u8]) {
+        self.marked.lock().unwrap().clear();
         self.ram.slice(0, RAM.1).unwrap().write_slice(ram, 0).unwrap();
         self.remote.lock().unwrap().copy_from_slice(remote);
     }
@@ -37,10 +55,16 @@ impl Guest {
 struct View(Arc<Guest>);
 
 impl DmaView for View {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, access: Access) -> Option<VolatileSlice<'_>> {
         assert!(len > 0, "a span of 0 bytes at {iova:#x}");
         let offset = iova.checked_sub(RAM.0).filter(|offset| *offset < RAM.1 as u64)?;
-        self.0.ram.slice(offset, len.min(RAM.1 - offset as usize))
+        let slice = self.0.ram.slice(offset, len.min(RAM.1 - offset as usize))?;
+        if access == Access::Write {
+            let page = |at: usize| at / PAGE as usize;
+            let (first, last) = (page(offset as usize), page(offset as usize + slice.len() - 1));
+            self.0.marked.lock().unwrap().extend(first..=last);
+        }
+        Some(slice)
     }
 
     fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {

@@ -258,6 +258,7 @@ impl World {
         let id = self.restore(work, image);
         let outcome = self.execute(work);
         let state = self.final_state(id, outcome, watched);
+        self.guests.own.check_marks(&initial_memory(work.fill).ram);
         self.engines[id.index()].reset(&self.gt);
         state
     }

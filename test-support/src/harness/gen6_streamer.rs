@@ -19,7 +19,7 @@ use arctic_device_model::gen6::profile::IntegratedProfile;
 use arctic_device_model::gen6::registers::engines::EngineInfo;
 use arctic_device_model::gen6::topology::EngineClass;
 use arctic_device_model::gpu::{Gpu, Host};
-use arctic_device_model::host::{Dma, DmaView, Function, ManualClock, NullHost};
+use arctic_device_model::host::{Access, Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_device_model::sync::IgnorePoison;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes as _, VolatileMemory, VolatileSlice};
@@ -79,7 +79,7 @@ impl Guest {
 }
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         assert!(len > 0 && iova < 1 << 40, "a span of {len} bytes at {iova:#x}");
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min((GUEST as usize).checked_sub(at).filter(|rest| *rest > 0)?)).ok()

@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use arctic_device_model::host::Access;
 use arctic_gpu::MsiSink;
 use arctic_gpu::vfio_user::memory::GuestMemory;
 use arctic_gpu::vfio_user::test_driver::{Channel, Closed, Session, Wake};
@@ -250,13 +251,13 @@ fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
     let mut data = vec![0xee; usize::from(bytes.byte()) + 1];
     match bytes.byte() % 4 {
         0 => {
-            if let Some(slice) = view.slice(iova, data.len()) {
+            if let Some(slice) = view.slice(iova, data.len(), Access::Read) {
                 assert!(slice.len() <= data.len());
                 slice.read_slice(&mut data[..slice.len()], 0).unwrap();
             }
         }
         1 => {
-            if let Some(slice) = view.slice(iova, data.len()) {
+            if let Some(slice) = view.slice(iova, data.len(), Access::Write) {
                 slice.write_slice(&data[..slice.len()], 0).unwrap();
             }
         }

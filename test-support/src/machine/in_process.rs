@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card linked as a library into a minimal VMM. The VMM's bus updates BAR addresses and VFs only on the card's
-//! notifications.
+//! notifications. Its memory logs writes; each page that the card changes must be in the log.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -12,8 +12,9 @@ use arctic_gpu::{
     CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink, PciDevice, Topology,
     VirtualCard, card_file,
 };
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
+use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
 
+use crate::logged_ram::LoggedRam;
 use crate::machine::transport::{Machine, RAM_BYTES, VFS, Visibility};
 
 /// Guest address of guest memory.
@@ -112,25 +113,22 @@ struct InProcess {
     card: VirtualCard,
     windows: Vec<Window>,
     bus: Arc<Bus>,
-    memory: Arc<GuestMemoryMmap>,
+    memory: LoggedRam,
     /// Addresses that the guest has assigned to BARs.
     wanted: BTreeMap<(u8, u8), u64>,
 }
 
 /// Returns a machine that embeds the library with native SR-IOV: configuration space as on a physical bus.
 pub fn native() -> Box<dyn Machine> {
-    Box::new(InProcess::new(ram()))
-}
-
-fn ram() -> Arc<GuestMemoryMmap> {
-    Arc::new(GuestMemoryMmap::from_ranges(&[(GuestAddress(RAM), RAM_BYTES as usize)]).unwrap())
+    Box::new(InProcess::new())
 }
 
 impl InProcess {
-    fn new(memory: Arc<GuestMemoryMmap>) -> Self {
+    fn new() -> Self {
+        let memory = LoggedRam::new(RAM, RAM_BYTES as usize);
         let bus = Arc::new(Bus::default());
         let profile = card_file::load("small").unwrap();
-        let guest = GuestRam::new(memory.clone());
+        let guest = GuestRam::new(memory.card.clone());
         let card = VirtualCard::new(profile, VFS, Topology::Native, guest, bus.clone()).unwrap();
         let doorbells = card.serve_io_events().unwrap();
         let mut windows = Vec::new();
@@ -229,11 +227,11 @@ impl Machine for InProcess {
     }
 
     fn read_ram(&mut self, _function: u8, address: u64, data: &mut [u8]) {
-        self.memory.read_slice(data, GuestAddress(address)).unwrap();
+        self.memory.read(address, data);
     }
 
     fn write_ram(&mut self, _function: u8, address: u64, data: &[u8]) {
-        self.memory.write_slice(data, GuestAddress(address)).unwrap();
+        self.memory.write(address, data);
     }
 
     fn take_msis(&mut self, function: u8) -> u64 {
@@ -276,7 +274,7 @@ impl Machine for InProcess {
                 assert_eq!(part.file.metadata().unwrap().blocks(), 0, "{} still has pages allocated", function.name());
             }
         }
-        let next = InProcess::new(ram());
+        let next = InProcess::new();
         let InProcess { _doorbells: doorbells, card, windows, bus, memory, .. } = std::mem::replace(self, next);
         let functions: Vec<Weak<CardFunction>> = card.functions().iter().map(Arc::downgrade).collect();
         drop(doorbells);
@@ -285,7 +283,7 @@ impl Machine for InProcess {
             functions.iter().all(|function| function.upgrade().is_none()),
             "a function was not freed with its card"
         );
-        assert_eq!(Arc::strong_count(&memory), 1, "the card still references guest memory");
+        assert_eq!(Arc::strong_count(&memory.card), 1, "the card still references guest memory");
         assert_eq!(Arc::strong_count(&bus), 1, "the card still references its machine");
         drop(windows);
     }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
-use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
+use arctic_device_model::host::{
+    Access, Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost,
+};
 use arctic_device_model::memory::region::SharedRegion;
 use vm_memory::{Bytes, VolatileSlice};
 use vmm_sys_util::tempfile::TempFile;
@@ -140,7 +142,7 @@ impl Guest {
 struct View(Arc<Guest>);
 
 impl DmaView for View {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         assert!(len > 0, "a span of 0 bytes at {iova:#x}");
         if self.0.trapped(iova).is_some() {
             return None;

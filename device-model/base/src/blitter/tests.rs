@@ -13,9 +13,9 @@ use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{Area, BLOCK_BYTES, Layout, Surface, TILE_W, TILE_X, TILE_Y, Tiling};
 use super::{BlitMemory, Progress};
-use crate::host::DmaView;
+use crate::host::{Access, DmaView};
 use crate::memory::region::SharedRegion;
-use crate::memory::{Access, Span, Zeroed};
+use crate::memory::{Span, Zeroed};
 
 const PAGE: u64 = 4096;
 
@@ -61,7 +61,7 @@ struct Translator<'m> {
 struct Nothing;
 
 impl DmaView for Nothing {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 }

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Accesses to memory: type and results.
-
-/// Type of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// Data or instruction read.
-    Read,
-    /// Data write.
-    Write,
-}
+//! Results of accesses to memory.
 
 /// Result of an operation that makes memory read as zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,13 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod access;
+pub mod cell;
 pub mod epoch;
 pub mod region;
 pub mod span;
 
-pub use access::{Access, Zeroed};
+pub use access::Zeroed;
+pub use cell::CellValue;
 pub use span::{CopyError, Span, SpanError};
+
+pub use crate::host::Access;

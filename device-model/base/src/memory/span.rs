@@ -4,7 +4,7 @@
 use vm_memory::{Bytes, VolatileSlice};
 
 use super::region::Aligned;
-use crate::host::{DmaFault, DmaView};
+use crate::host::{Access, DmaFault, DmaView};
 
 /// Memory covered by one address translation. Must not be used beyond the step that created it.
 ///
@@ -59,12 +59,12 @@ const FILL_BLOCK_BYTES: usize = 4 << 10;
 const SHORT_FILL_BYTES: usize = 256;
 
 impl<'m> Span<'m> {
-    /// Guest memory of `view` at `iova`: mapped memory, which may be shorter than `len`, or `len` bytes that are accessed
-    /// by messages. Does not check that the VMM maps the address: if it does not, the accesses fail. `len` must not be 0.
+    /// Guest memory of `view` at `iova` for `access`: mapped memory, which may be shorter than `len`, or `len` bytes that
+    /// are accessed by messages. Does not check that the VMM maps the address: if it does not, the accesses fail. `len` must not be 0.
     #[inline]
-    pub fn guest(view: &'m dyn DmaView, iova: u64, len: usize) -> Span<'m> {
+    pub fn guest(view: &'m dyn DmaView, iova: u64, len: usize, access: Access) -> Span<'m> {
         debug_assert!(len != 0, "an empty span of guest memory");
-        match view.slice(iova, len) {
+        match view.slice(iova, len, access) {
             // Loops over spans would not end with a view that returns an empty slice.
             Some(slice) if !slice.is_empty() => Span::Mapped(slice),
             _ => Span::Remote { view, iova, len },
@@ -120,6 +120,15 @@ impl<'m> Span<'m> {
                 Ok(())
             }
             Span::Remote { view, iova, .. } => Ok(view.read_remote(*iova, data)?),
+        }
+    }
+
+    /// Reads into `data` from `offset` on. The bytes must be inside the span.
+    #[inline]
+    pub fn read_at(&self, offset: usize, data: &mut [u8]) -> Result<(), SpanError> {
+        match self {
+            Span::Mapped(slice) => slice.read_slice(data, offset).map_err(|_| SpanError::TooLong),
+            _ => self.part(offset, data.len()).read(data),
         }
     }
 
@@ -248,7 +257,7 @@ mod tests {
         }
 
         fn span(&self, iova: u64, len: usize) -> Span<'_> {
-            Span::guest(self, iova, len)
+            Span::guest(self, iova, len, Access::Write)
         }
 
         fn bytes(&self) -> Vec<u8> {
@@ -257,7 +266,7 @@ mod tests {
     }
 
     impl DmaView for RemoteMemory {
-        fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
             None
         }
 

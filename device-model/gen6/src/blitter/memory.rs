@@ -23,8 +23,21 @@ const AHEAD: u32 = 8;
 /// All accesses of a blit are in one space.
 pub(super) struct Pages<'a, 'm> {
     memory: &'a Memory<'m>,
-    /// Number and span of a page, from its first byte on, by a hash of its number.
+    /// Key and span of a page, from its first byte on, by a hash of its key.
     kept: [Option<(u32, Span<'m>)>; KEPT],
+}
+
+/// Bit of the key of a page that is written: a page that is read and written has two keys, because the view of the guest's
+/// memory marks what is written. The other bits are the number of the page.
+const WRITTEN: u32 = 1 << 31;
+
+/// The key of a page for an access.
+#[inline]
+fn key(number: u32, access: Access) -> u32 {
+    match access {
+        Access::Read => number,
+        Access::Write => number | WRITTEN,
+    }
 }
 
 impl<'a, 'm> Pages<'a, 'm> {
@@ -34,34 +47,35 @@ impl<'a, 'm> Pages<'a, 'm> {
 
     /// The place of a page in `kept`.
     #[inline]
-    fn place(number: u32) -> usize {
-        size(u64::from(number.wrapping_mul(HASH) >> 25))
+    fn place(key: u32) -> usize {
+        size(u64::from(key.wrapping_mul(HASH) >> 25))
     }
 
     /// A page, if it is kept.
     #[inline]
-    fn kept(&self, number: u32) -> Option<&Span<'m>> {
-        self.kept.get(Self::place(number))?.as_ref().and_then(|(at, page)| (*at == number).then_some(page))
+    fn kept(&self, key: u32) -> Option<&Span<'m>> {
+        self.kept.get(Self::place(key))?.as_ref().and_then(|(at, page)| (*at == key).then_some(page))
     }
 
     /// Translates a page, and those that follow if the one before it is kept.
     #[inline(never)]
-    fn translate(&mut self, space: Space, number: u32) -> Result<(), Fault> {
-        let pages = if self.kept(number.wrapping_sub(1)).is_some() { AHEAD } else { 1 };
+    fn translate(&mut self, space: Space, key: u32) -> Result<(), Fault> {
+        let pages = if self.kept(key.wrapping_sub(1)).is_some() { AHEAD } else { 1 };
         // The first is last, so that none of the others takes its place.
-        for number in (1..pages).rev().map(|page| number.wrapping_add(page)) {
-            if self.kept(number).is_none() {
+        for key in (1..pages).rev().map(|page| key.wrapping_add(page)) {
+            if self.kept(key).is_none() {
                 // A page without a translation is an error only if it is accessed.
-                let _ = self.keep(space, number);
+                let _ = self.keep(space, key);
             }
         }
-        self.keep(space, number)
+        self.keep(space, key)
     }
 
-    fn keep(&mut self, space: Space, number: u32) -> Result<(), Fault> {
-        let page = self.memory.surface(space, number)?;
-        if let Some(kept) = self.kept.get_mut(Self::place(number)) {
-            *kept = Some((number, page));
+    fn keep(&mut self, space: Space, key: u32) -> Result<(), Fault> {
+        let access = if key & WRITTEN == 0 { Access::Read } else { Access::Write };
+        let page = self.memory.surface(space, key & !WRITTEN, access)?;
+        if let Some(kept) = self.kept.get_mut(Self::place(key)) {
+            *kept = Some((key, page));
         }
         Ok(())
     }
@@ -77,11 +91,12 @@ impl<'m> BlitMemory<'m> for Pages<'_, 'm> {
     fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let address = low(address);
         let (number, offset) = (address / PAGE, size(u64::from(address % PAGE)));
-        if self.kept(number).is_none() {
-            let translated = self.translate(space, number);
+        let key = key(number, access);
+        if self.kept(key).is_none() {
+            let translated = self.translate(space, key);
             translated.map_err(|fault| Fault { address, write: access == Access::Write, ..fault })?;
         }
-        let Some(page) = self.kept(number) else { return Err(not_mapped(space, address, access)) };
+        let Some(page) = self.kept(key) else { return Err(not_mapped(space, address, access)) };
         // Guest memory may end inside the page.
         let part = page.part(offset, len);
         if part.is_empty() { Err(not_mapped(space, address, access)) } else { Ok(part) }

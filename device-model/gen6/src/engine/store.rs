@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Stores to memory, to the status page and to the table of the GGTT.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use arctic_base::command::row::lookup;
-use vm_memory::{VolatileMemory, VolatileSlice};
+use vm_memory::VolatileSlice;
 
 use super::{Current, Engine};
 use crate::command::Mi;
 use crate::command::mi::fields;
 use crate::gt::Gt;
-use crate::memory::{Fault, MappedPages, Memory, PAGE, Pte, Space};
+use crate::memory::{Access, CellValue, Fault, MappedPages, Memory, PAGE, Pte, Space};
 use crate::registers::engine::{ACTHD, CTL, CTL_ENABLE, DMA_FADD, HEAD, IPEHR, MI_MODE, MODE_STOP};
 
 /// Offset of the reported head in the status page (i915: gt/intel_engine.h, intel_read_status_page).
@@ -19,16 +17,22 @@ const REPORTED_HEAD: u32 = 4 * 4;
 /// Length in dwords of MI_STORE_DATA_IMM with a dword of data.
 const STORE: u32 = 4;
 
-/// The dword at `address` of a mapped page, if it is aligned.
-#[inline]
-fn cell<'p>(page: &'p VolatileSlice<'_>, address: u32) -> Option<&'p AtomicU32> {
-    page.get_atomic_ref((address % PAGE) as usize).ok()
+/// The mapped pages of a step's batches, and those to which they store.
+pub(super) struct StorePages<'m> {
+    batches: MappedPages<'m>,
+    targets: MappedPages<'m>,
 }
 
-/// Reads the aligned dword at `address` of a mapped page.
+impl Default for StorePages<'_> {
+    fn default() -> Self {
+        StorePages { batches: MappedPages::new(Access::Read), targets: MappedPages::new(Access::Write) }
+    }
+}
+
+/// Reads the dword at `address` of a mapped page, if it is aligned.
 #[inline]
 fn dword(page: &VolatileSlice<'_>, address: u32) -> Option<u32> {
-    cell(page, address).map(|cell| u32::from_le(cell.load(Ordering::Acquire)))
+    u32::load(page, (address % PAGE) as usize)
 }
 
 impl Engine {
@@ -37,7 +41,8 @@ impl Engine {
     /// translation, or is not mapped.
     // Not inlined: in one function with the other path, its values do not fit into registers.
     #[inline(never)]
-    pub(super) fn stores<'m>(&mut self, gt: &Gt, memory: &Memory<'m>, pages: &mut MappedPages<'m>, budget: u32) -> u32 {
+    pub(super) fn stores<'m>(&mut self, gt: &Gt, memory: &Memory<'m>, mapped: &mut StorePages<'m>, budget: u32) -> u32 {
+        let StorePages { batches: pages, targets } = mapped;
         let Some(first) = self.batch.filter(|batch| batch.ppgtt && self.pending.is_none()) else { return 0 };
         if gt.trace.on() || gt.bypasses_translation() {
             return 0;
@@ -65,9 +70,10 @@ impl Engine {
             let words = if value / PAGE == next / PAGE { dword(page, address).zip(dword(page, value)) } else { None };
             let Some((address, value)) = words else { break };
             let address = address & fields::STORE_ADDRESS.mask();
-            let Some(page) = pages.find(memory, directory, address) else { break };
-            let Some(cell) = cell(&page, address) else { break };
-            cell.store(value.to_le(), Ordering::Release);
+            let Some(page) = targets.find(memory, directory, address) else { break };
+            if !value.store(&page, (address % PAGE) as usize) {
+                break;
+            }
             (next, header, done) = (next.wrapping_add(STORE * 4), word, done.saturating_add(1));
             // Software may stop the parser, or invalidate translations, at any time.
             let runs = CTL_ENABLE.is_set(gt.registers.value(control)) && !MODE_STOP.is_set(gt.registers.value(mode));

@@ -5,11 +5,12 @@ use arctic_base::host::{DmaView, Function};
 use arctic_base::trace::{EventKind, KEPT_DWORDS};
 
 use super::blit::BLIT_BYTES;
+use super::store::StorePages;
 use super::{Current, Engine, Fetch, Flow, Outcome};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, MiCommand, Pipeline};
 use crate::gt::Gt;
-use crate::memory::{Fault, MappedPages, Memory, PAGE, Space, Tlb};
+use crate::memory::{Fault, Memory, PAGE, Space, Tlb};
 use crate::registers::engine::{
     ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_REPORT, CTL_WAIT, DMA_FADD, HEAD,
     HEAD_OFFSET, HEAD_WRAPS, IPEHR, IPEIR, MI_MODE, MODE_INVALIDATE_POINTER, NOPID, START, UHPTR, VALID,
@@ -51,14 +52,14 @@ impl Engine {
 
     fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
         let (mut outcome, mut left) = (Outcome::Idle, budget);
-        let mut pages = MappedPages::default();
+        let mut mapped = StorePages::default();
         self.blit_budget = BLIT_BYTES;
         gt.set_in_command(self.id, self.in_command());
         while left > 0 {
             if !gt.engine_runnable(self.id) {
                 return outcome;
             }
-            let stores = self.stores(gt, memory, &mut pages, left);
+            let stores = self.stores(gt, memory, &mut mapped, left);
             if stores > 0 {
                 left = left.saturating_sub(stores);
                 outcome = Outcome::Progress;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use arc_swap::ArcSwap;
-use arctic_base::memory::Span;
+use arctic_base::memory::{Access, Span};
 
 use super::fence::{Fence, Fences};
 use super::{Memory, PAGE, Space};
@@ -29,7 +29,7 @@ impl Aperture {
         self.fences.store(Arc::new(read().into_iter().collect()));
     }
 
-    /// Calls `access` for each part of `len` bytes at `address` with the part's span and its range in these bytes; the
+    /// Calls `each` for each part of `len` bytes at `address` with the part's span and its range in these bytes; the
     /// span is `None` if the part has no translation.
     #[inline]
     fn each(
@@ -37,27 +37,28 @@ impl Aperture {
         memory: &Memory<'_>,
         address: u32,
         len: usize,
-        mut access: impl FnMut(Option<Span<'_>>, Range<usize>),
+        access: Access,
+        mut each: impl FnMut(Option<Span<'_>>, Range<usize>),
     ) {
         let fences = self.fences.load();
         let mut done = 0_usize;
         while done < len {
             // Beyond 4 GiB, no page has an entry.
             let Some(at) = u32::try_from(done).ok().and_then(|done| address.checked_add(done)) else {
-                return access(None, done..len);
+                return each(None, done..len);
             };
             let (at, run) = fences.place(at, len.saturating_sub(done));
-            let span = memory.span(Space::Ggtt, at, run).ok();
+            let span = memory.span(Space::Ggtt, at, run, access).ok();
             let rest = PAGE.saturating_sub(at % PAGE) as usize;
             let end = done.saturating_add(span.as_ref().map_or(run.min(rest), Span::len));
-            access(span, done..end);
+            each(span, done..end);
             done = end;
         }
     }
 
     /// Reads `data` at `address`. Bytes without a translation read all ones.
     pub fn read(&self, memory: &Memory<'_>, address: u32, data: &mut [u8]) {
-        self.each(memory, address, data.len(), |span, range| {
+        self.each(memory, address, data.len(), Access::Read, |span, range| {
             let part = data.get_mut(range).unwrap_or_default();
             if span.is_none_or(|span| span.read(part).is_err()) {
                 part.fill(0xff);
@@ -67,7 +68,7 @@ impl Aperture {
 
     /// Writes `data` at `address`. Bytes without a translation are dropped.
     pub fn write(&self, memory: &Memory<'_>, address: u32, data: &[u8]) {
-        self.each(memory, address, data.len(), |span, range| {
+        self.each(memory, address, data.len(), Access::Write, |span, range| {
             if let Some(span) = span {
                 // As a store to memory that the guest does not have.
                 let _ = span.write(data.get(range).unwrap_or_default());

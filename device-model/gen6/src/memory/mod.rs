@@ -15,6 +15,7 @@ mod tlb;
 mod translation;
 
 pub use aperture::Aperture;
+pub use arctic_base::memory::{Access, CellValue};
 pub use fault_type::FaultType;
 pub use ggtt::{Ggtt, Pte};
 pub use tiling::Walk;

@@ -62,7 +62,7 @@ fn accesses_cross_pages() {
     assert_eq!(memory.read32(Space::Ggtt, 0x5ffe), Ok(0x0403_0201));
     assert_eq!(memory.translate(Space::Ggtt, 0x6001), Ok(RAM + 0x1001));
     let mut byte = [0; 2];
-    guest.slice(RAM + 0x3ffe, 2).unwrap().read_slice(&mut byte, 0).unwrap();
+    guest.slice(RAM + 0x3ffe, 2, Access::Read).unwrap().read_slice(&mut byte, 0).unwrap();
     assert_eq!(byte, [1, 2]);
     let fault = |address| Fault { space: Space::Ggtt, address, kind: FaultType::Page, write: false };
     assert_eq!(memory.read32(Space::Ggtt, 0x6ffe), Err(fault(0x7000)));

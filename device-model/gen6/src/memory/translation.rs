@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use arctic_base::host::DmaView;
+use arctic_base::host::{Access, DmaView};
 use arctic_base::memory::{Span, SpanError};
 use vm_memory::VolatileSlice;
 
@@ -132,7 +132,7 @@ impl<'m> Memory<'m> {
         let first = address % DIRECTORY_ENTRY & !size.saturating_sub(1);
         let at = table | u64::from(first / PAGE) << 2;
         let mut bytes = [0; 4];
-        Span::guest(self.view, at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
+        Span::guest(self.view, at, 4, Access::Read).read(&mut bytes).map_err(|_| FaultType::Page)?;
         let page = Pte(u32::from_le_bytes(bytes)).page().ok_or(FaultType::Page)?;
         let part = address & size.saturating_sub(1) & PAGE_MASK;
         Ok(page & !u64::from(size.saturating_sub(1)) | u64::from(part))
@@ -168,13 +168,13 @@ impl<'m> Memory<'m> {
     }
 
     #[cold]
-    fn page_of(&self, directory: Directory, address: u32) -> Option<VolatileSlice<'m>> {
+    fn page_of(&self, directory: Directory, address: u32, access: Access) -> Option<VolatileSlice<'m>> {
         let page = self.translate(Space::Ppgtt(directory), address & PAGE_MASK).ok()?;
-        self.view.slice(page, PAGE as usize)
+        self.view.slice(page, PAGE as usize, access)
     }
 
     /// Returns a span of the page of a surface with this number, for a blit.
-    pub fn surface(&self, space: Space, number: u32) -> Result<Span<'m>, Fault> {
+    pub fn surface(&self, space: Space, number: u32, access: Access) -> Result<Span<'m>, Fault> {
         let address = number.wrapping_mul(PAGE);
         let walk = || self.walk(space, address);
         let page = match &self.tlb {
@@ -183,28 +183,29 @@ impl<'m> Memory<'m> {
             None => walk(),
         };
         let page = page.map_err(|kind| Fault { space, address, kind, write: false })?;
-        Ok(Span::guest(self.view, page, PAGE as usize))
+        Ok(Span::guest(self.view, page, PAGE as usize, access))
     }
 
     /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or
     /// of its mapping. `len` must not be 0.
-    pub fn span(&self, space: Space, address: u32, len: usize) -> Result<Span<'m>, Fault> {
+    pub fn span(&self, space: Space, address: u32, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let target = self.translate(space, address)?;
         let rest = PAGE.saturating_sub(address % PAGE);
-        Ok(Span::guest(self.view, target, len.min(rest as usize)))
+        Ok(Span::guest(self.view, target, len.min(rest as usize), access))
     }
 
-    /// Accesses `len` bytes at `address`, span by span: `access` receives the offset of each span.
+    /// Accesses `len` bytes at `address`, span by span: `each` receives a span and its offset.
     fn each(
         &self,
         (space, address, len): (Space, u32, usize),
-        mut access: impl FnMut(Span<'m>, usize) -> Result<(), SpanError>,
+        access: Access,
+        mut each: impl FnMut(Span<'m>, usize) -> Result<(), SpanError>,
     ) -> Result<(), Fault> {
         let (mut at, mut done) = (address, 0_usize);
         while done < len {
-            let span = self.span(space, at, len.saturating_sub(done))?;
+            let span = self.span(space, at, len.saturating_sub(done), access)?;
             let n = span.len();
-            access(span, done).map_err(|_| Fault { space, address: at, kind: FaultType::Page, write: false })?;
+            each(span, done).map_err(|_| Fault { space, address: at, kind: FaultType::Page, write: false })?;
             done = done.saturating_add(n);
             at = at.wrapping_add(u32::try_from(n).unwrap_or(PAGE));
         }
@@ -214,14 +215,14 @@ impl<'m> Memory<'m> {
     /// Reads into `data`, across page boundaries.
     pub fn read(&self, space: Space, address: u32, data: &mut [u8]) -> Result<(), Fault> {
         let len = data.len();
-        self.each((space, address, len), |span, done| {
+        self.each((space, address, len), Access::Read, |span, done| {
             span.read(data.get_mut(done..done.saturating_add(span.len())).unwrap_or_default())
         })
     }
 
     /// Writes `data`, across page boundaries.
     pub fn write(&self, space: Space, address: u32, data: &[u8]) -> Result<(), Fault> {
-        let written = self.each((space, address, data.len()), |span, done| {
+        let written = self.each((space, address, data.len()), Access::Write, |span, done| {
             span.write(data.get(done..done.saturating_add(span.len())).unwrap_or_default())
         });
         written.map_err(|fault| Fault { write: true, ..fault })
@@ -240,15 +241,20 @@ impl<'m> Memory<'m> {
     }
 }
 
-/// Pages of the PPGTT in mapped guest memory, for accesses of an engine in one step. A page stays valid as long as its
-/// translation in the TLB.
-#[derive(Default)]
+/// Pages of the PPGTT in mapped guest memory, for accesses of one type of an engine in one step. A page stays valid as long
+/// as its translation in the TLB.
 pub struct MappedPages<'m> {
+    access: Access,
     /// By the number of the page: its key ([`Tlb::key`], 0 if unused), and its bytes.
     slots: [(u64, Option<VolatileSlice<'m>>); MAPPED],
 }
 
 impl<'m> MappedPages<'m> {
+    /// Creates an empty set of pages.
+    pub fn new(access: Access) -> Self {
+        MappedPages { access, slots: Default::default() }
+    }
+
     /// The page of `address`, if it has a translation to mapped memory, and the TLB of an engine caches it.
     #[inline]
     #[allow(clippy::indexing_slicing, reason = "the index is reduced modulo the number of pages")]
@@ -257,7 +263,7 @@ impl<'m> MappedPages<'m> {
         let key = memory.tlb.as_ref()?.key(number);
         let slot = &mut self.slots[number as usize % MAPPED];
         if slot.0 != key {
-            *slot = (key, memory.page_of(directory, address));
+            *slot = (key, memory.page_of(directory, address, self.access));
         }
         slot.1
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with a small guest that executes a case.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
-use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
+use arctic_base::host::{Access, Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
-use arctic_gen6::memory::Pte;
+use arctic_gen6::memory::{PAGE, Pte};
 use arctic_gen6::topology::EngineId;
 use arctic_test_support::differential::compare::Disagreement;
 use vm_memory::mmap::MmapRegion;
@@ -95,9 +96,9 @@ pub fn engine(class: Class) -> (u8, u32, u32, u32) {
     }
 }
 
-/// Memory of the guest.
+/// Memory of the guest, and the pages of it that were taken for a write.
 #[derive(Clone)]
-struct Guest(Arc<MmapRegion>);
+struct Guest(Arc<MmapRegion>, Arc<Mutex<BTreeSet<u32>>>);
 
 impl Guest {
     fn dword(&self, at: u32) -> VolatileSlice<'_> {
@@ -111,12 +112,22 @@ impl Guest {
     fn get(&self, at: u32) -> u32 {
         self.dword(at).read_obj(0).expect("a dword")
     }
+
+    /// All dwords.
+    fn dwords(&self) -> Vec<u32> {
+        (0..GUEST).step_by(4).map(|at| self.get(at)).collect()
+    }
 }
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, access: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
-        self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()
+        let slice = self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()?;
+        if access == Access::Write {
+            let last = at + slice.len() - 1;
+            self.1.lock().expect("no panic").extend(at as u32 / PAGE..=last as u32 / PAGE);
+        }
+        Some(slice)
     }
 }
 
@@ -176,7 +187,7 @@ pub fn registers(case: &Case) -> Vec<(u32, u32)> {
 impl World {
     /// A card with the contents of `case`.
     pub fn new(case: &Case) -> World {
-        let guest = Guest(Arc::new(MmapRegion::new(GUEST as usize).expect("memory")));
+        let guest = Guest(Arc::new(MmapRegion::new(GUEST as usize).expect("memory")), Arc::default());
         let profile = toml::from_str(include_str!("../../../../configs/ivb.toml")).expect("a card");
         let host = arctic_base::gpu::Host {
             memory: Arc::new(guest.clone()),
@@ -201,7 +212,13 @@ impl World {
 
     /// Executes the case.
     pub fn run(mut self, case: &Case) -> Left {
+        let before = self.guest.dwords();
         let outcome = self.engine.step(&self.gt, &*self.gt.view(), TIMEOUT);
+        let changed = (0..).step_by(4).zip(before.iter().zip(self.guest.dwords()));
+        let marked = self.guest.1.lock().expect("no panic").clone();
+        for (at, _) in changed.filter(|(_, (before, now))| **before != *now) {
+            assert!(marked.contains(&(at / PAGE)), "the dword at {at:#x} was changed without a mark");
+        }
         let (_, base, fault, _) = engine(case.class);
         let idle = !self.engine.in_batch() && self.gt.read(base + 0x34) & 0x1f_fffc == self.gt.read(base + 0x30);
         let stop = match outcome {

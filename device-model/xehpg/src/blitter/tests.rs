@@ -16,7 +16,7 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::{Blit, Progress};
 use crate::generation::XE_HPG;
-use crate::host::{Dma, DmaFault, DmaView, Function};
+use crate::host::{Access, Dma, DmaFault, DmaView, Function};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::region::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
@@ -39,7 +39,7 @@ impl Guest {
 }
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let rest = self.end.checked_sub(iova).filter(|rest| *rest > 0)?;
         self.mapped.get_slice(iova as usize, len.min(rest as usize)).ok()
     }

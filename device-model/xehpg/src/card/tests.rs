@@ -13,7 +13,7 @@ use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
 use crate::generation::Version;
 use crate::gpu::WorkStatus;
-use crate::host::{DmaView, ManualClock, NullHost};
+use crate::host::{Access, DmaView, ManualClock, NullHost};
 use crate::memory::VfMemory;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::region::SharedRegion;
@@ -54,7 +54,7 @@ fn card() -> (Arc<Card>, Arc<Msis>) {
 struct ClientMemory;
 
 impl DmaView for ClientMemory {
-    fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<vm_memory::VolatileSlice<'_>> {
         None
     }
 

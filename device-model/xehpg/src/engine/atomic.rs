@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_ATOMIC: read-modify-write of 4, 8 or 16 bytes (V8-133; Intel media-driver mhw_mi_hwcmd_xe_xpm.h, mhw_mi.h).
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use arctic_sriov::number::low;
-use vm_memory::VolatileMemory;
 
 use super::access::address;
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::mi::fields;
-use crate::memory::{Access, Fault, Space, Span};
+use crate::memory::{Access, CellValue, Fault, Space, Span};
 
 /// GPR4: a dword or qword is returned in it, or the low qword of an octword.
 const RETURN_LOW: u32 = reg::gpr(4);
@@ -114,8 +111,15 @@ impl Streamer<'_> {
         let operands = self.operands(words, compares);
         let (first, second) = (operands.first[0], operands.second[0]);
         let old = match size {
-            Size::Dword => self.atomic32(space, at, operation, first, second)?.map(|old| [old, 0]),
-            Size::Qword => self.atomic64(space, at & !7, operation, first, second)?.map(|old| [old, 0]),
+            Size::Dword => {
+                let (first, second) = (u64::from(low(first)), u64::from(low(second)));
+                let new = |old| operate(operation, size, old, first, second);
+                self.update::<u32>(space, at, new)?.map(|old| [old, 0])
+            }
+            Size::Qword => {
+                let new = |old| operate(operation, size, old, first, second);
+                self.update::<u64>(space, at & !7, new)?.map(|old| [old, 0])
+            }
             Size::Octword => Some(self.compare_write(space, at & !15, operands)?),
         };
         let Some([old, high]) = old else { return Ok(Flow::Illegal) };
@@ -154,61 +158,31 @@ impl Streamer<'_> {
         Operands { first: gprs(0), second: gprs(2) }
     }
 
-    /// Executes an operation on the dword at `at`, which is aligned to 4. Returns the old value, or `None` for a reserved
+    /// Executes an operation on the cell at `at`, which is aligned. Returns the old value, or `None` for a reserved
     /// operation. In memory that is mapped, the operation is atomic with respect to the guest's CPUs. Guest memory that
     /// is accessed by messages has no such access: there, it is a read and a write, and counted.
     ///
     /// # Errors
     /// If the address has no translation for a write, or the access fails.
-    fn atomic32(
+    fn update<T: CellValue>(
         &mut self,
         space: Space,
         at: u64,
-        operation: u32,
-        first: u64,
-        second: u64,
+        new: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>, Fault> {
-        let (first, second) = (u64::from(low(first)), u64::from(low(second)));
-        let new = |old: u32| operate(operation, Size::Dword, u64::from(old), first, second).map(low);
-        if let Some(cell) = self.cell(space, at, 4)?
-            && let Ok(cell) = cell.get_atomic_ref::<AtomicU32>(0)
+        if let Some(slice) = self.cell(space, at, T::BYTES)?
+            && let Some(updated) = T::update(&slice, 0, |old: T| new(old.into()).map(T::low))
         {
-            return Ok(cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, new).ok().map(u64::from));
-        }
-        let old = match self.begun_atomic(at) {
-            Some(old) => low(old),
-            None => self.gam.read_u32(space, at)?,
-        };
-        let Some(value) = new(old) else { return Ok(None) };
-        self.running.begun_atomic = Some((at, old.into()));
-        self.store(space, at, value)?;
-        self.running.begun_atomic = None;
-        self.count_remote(space, at);
-        Ok(Some(u64::from(old)))
-    }
-
-    /// Like [`Streamer::atomic32`], on the qword at `at`, which is aligned to 8.
-    fn atomic64(
-        &mut self,
-        space: Space,
-        at: u64,
-        operation: u32,
-        first: u64,
-        second: u64,
-    ) -> Result<Option<u64>, Fault> {
-        let new = |old: u64| operate(operation, Size::Qword, old, first, second);
-        if let Some(cell) = self.cell(space, at, 8)?
-            && let Ok(cell) = cell.get_atomic_ref::<AtomicU64>(0)
-        {
-            return Ok(cell.fetch_update(Ordering::SeqCst, Ordering::SeqCst, new).ok());
+            return Ok(updated.ok().map(T::into));
         }
         let old = match self.begun_atomic(at) {
             Some(old) => old,
-            None => self.gam.read_u64(space, at)?,
+            None => self.gam.load::<T>(space, at)?.into(),
         };
         let Some(value) = new(old) else { return Ok(None) };
         self.running.begun_atomic = Some((at, old));
-        self.store64(space, at, value)?;
+        self.running.loops.effect();
+        self.gam.store(space, at, T::low(value))?;
         self.running.begun_atomic = None;
         self.count_remote(space, at);
         Ok(Some(old))

@@ -2,8 +2,6 @@
 //! Command prefetch (V8-205).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use vm_memory::Bytes;
-
 use super::stream::Source;
 use crate::memory::{Access, Fault, FaultReason, Gam, Span, SpanError};
 
@@ -125,10 +123,7 @@ fn read(span: &Span<'_>, raw: &mut [[u8; 4]; AHEAD], into: &mut [u32]) -> Result
     for words in into.chunks_mut(AHEAD) {
         let raw = raw.get_mut(..words.len()).unwrap_or_default();
         let bytes = raw.as_flattened_mut();
-        match span {
-            Span::Mapped(slice) => slice.read_slice(bytes, at).map_err(|_| SpanError::TooLong)?,
-            _ => span.part(at, bytes.len()).read(bytes)?,
-        }
+        span.read_at(at, bytes)?;
         at = at.wrapping_add(bytes.len());
         for (word, raw) in words.iter_mut().zip(raw) {
             *word = u32::from_le_bytes(*raw);

@@ -3,10 +3,8 @@
 //! checks as the requests of a PF driver.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use crate::gate::lmtt;
-use vm_memory::Bytes;
 
 use super::control;
 use super::hxg::Error;
@@ -14,6 +12,7 @@ use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
 use super::scheduler::GucCtx;
 use super::state::GucState;
 use crate::host::Function;
+use crate::memory::CellValue;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::provision::{LMTT_RESERVE, Quota};
 use crate::registers::memory::LMEM_CFG;
@@ -64,7 +63,7 @@ fn directory(ctx: &GucCtx<'_>) -> u64 {
 
 fn write(ctx: &GucCtx<'_>, at: u64, entry: u32) -> Result<(), Error> {
     let cell = ctx.gt.memory.local().slice(at, 4).ok_or(Error::InvalidKlvData)?;
-    cell.store(entry, 0, Ordering::Release).map_err(|_| Error::InvalidKlvData)
+    entry.store(&cell, 0).then_some(()).ok_or(Error::InvalidKlvData)
 }
 
 /// Clears the directory and sets its address in LMEM_CFG.

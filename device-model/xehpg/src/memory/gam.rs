@@ -3,14 +3,12 @@
 //! and the GuC use it. Several threads may execute a step: each has a [`Gam`] and a TLB, and all share the step's guest
 //! mappings.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+use vm_memory::VolatileSlice;
 
 use super::ppgtt::{self, WalkFault};
 use super::storage::FrameBacking;
 use super::tlb::{Backing, Page, Tlb};
-use super::{Access, Fault, FaultReason, GuestMappings, Memory, Space, Span, Zeroed, ggtt};
+use super::{Access, CellValue, Fault, FaultReason, GuestMappings, Memory, Space, Span, Zeroed, ggtt};
 use crate::host::Function;
 
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
@@ -127,7 +125,7 @@ impl<'m> Gam<'m> {
         let load = |at: u64| {
             let at = memory.host_address(function, at)?;
             let entry = memory.storage.slice(at, 8).ok_or(FaultReason::OutsideLocal)?;
-            entry.load::<u64>(0, Ordering::Acquire).map_err(|_| FaultReason::OutsideLocal)
+            u64::load(&entry, 0).ok_or(FaultReason::OutsideLocal)
         };
         let found = ppgtt::walk(memory.page_tables, self.tlb, function, root, address, load);
         let mut page = found.map_err(|fault| match fault {
@@ -173,7 +171,7 @@ impl<'m> Gam<'m> {
                 .slice_up_to(target, len)
                 .map(Span::Mapped)
                 .ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal }),
-            Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len)),
+            Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len, access)),
         }
     }
 
@@ -244,94 +242,71 @@ impl<'m> Gam<'m> {
         self.memory.storage.slice(self.hit(space, address, len, access, Backing::Moved)?, len)
     }
 
+    /// Reads a cell; atomic if aligned.
+    #[inline(always)]
+    pub fn load<T: CellValue>(&mut self, space: Space, address: u64) -> Result<T, Fault> {
+        if let Some(slice) = self.local_hit(space, address, T::BYTES, Access::Read)
+            && let Some(value) = T::load(&slice, 0)
+        {
+            return Ok(value);
+        }
+        if let Span::Mapped(slice) = self.span(space, address, T::BYTES, Access::Read)?
+            && let Some(value) = T::load(&slice, 0)
+        {
+            return Ok(value);
+        }
+        let mut data = [0; 8];
+        self.read(space, address, data.get_mut(..T::BYTES).unwrap_or_default())?;
+        Ok(T::low(u64::from_le_bytes(data)))
+    }
+
+    /// Writes a cell; atomic if aligned.
+    #[inline(always)]
+    pub fn store<T: CellValue>(&mut self, space: Space, address: u64, value: T) -> Result<(), Fault> {
+        if let Some(slice) = self.local_hit(space, address, T::BYTES, Access::Write)
+            && value.store(&slice, 0)
+        {
+            return Ok(());
+        }
+        self.store_slowly(space, address, value)
+    }
+
+    #[cold]
+    fn store_slowly<T: CellValue>(&mut self, space: Space, address: u64, value: T) -> Result<(), Fault> {
+        if let Some(slice) = self.moved_hit(space, address, T::BYTES, Access::Write)
+            && value.store(&slice, 0)
+        {
+            return Ok(());
+        }
+        if let Span::Mapped(slice) = self.span(space, address, T::BYTES, Access::Write)?
+            && value.store(&slice, 0)
+        {
+            return Ok(());
+        }
+        let value: u64 = value.into();
+        self.write(space, address, value.to_le_bytes().get(..T::BYTES).unwrap_or_default())
+    }
+
     /// Reads a dword; atomic if aligned.
     #[inline]
     pub fn read_u32(&mut self, space: Space, address: u64) -> Result<u32, Fault> {
-        if let Some(slice) = self.local_hit(space, address, 4, Access::Read)
-            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Read)?
-            && let Ok(value) = slice.load::<u32>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        let mut data = [0; 4];
-        self.read(space, address, &mut data)?;
-        Ok(u32::from_le_bytes(data))
+        self.load(space, address)
     }
 
     /// Writes a dword; atomic if aligned.
     #[inline(always)]
     pub fn write_u32(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
-        if let Some(slice) = self.local_hit(space, address, 4, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        self.write_u32_slowly(space, address, value)
-    }
-
-    #[cold]
-    fn write_u32_slowly(&mut self, space: Space, address: u64, value: u32) -> Result<(), Fault> {
-        if let Some(slice) = self.moved_hit(space, address, 4, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU32>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 4, Access::Write)?
-            && slice.store(value, 0, Ordering::Release).is_ok()
-        {
-            return Ok(());
-        }
-        self.write(space, address, &value.to_le_bytes())
+        self.store(space, address, value)
     }
 
     /// Reads a qword; atomic if aligned.
     pub fn read_u64(&mut self, space: Space, address: u64) -> Result<u64, Fault> {
-        if let Some(slice) = self.local_hit(space, address, 8, Access::Read)
-            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Read)?
-            && let Ok(value) = slice.load::<u64>(0, Ordering::Acquire)
-        {
-            return Ok(value);
-        }
-        let mut data = [0; 8];
-        self.read(space, address, &mut data)?;
-        Ok(u64::from_le_bytes(data))
+        self.load(space, address)
     }
 
     /// Writes a qword; atomic if aligned.
     pub fn write_u64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
-        if let Some(slice) = self.local_hit(space, address, 8, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        self.write_u64_slowly(space, address, value)
-    }
-
-    #[cold]
-    fn write_u64_slowly(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
-        if let Some(slice) = self.moved_hit(space, address, 8, Access::Write)
-            && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
-        {
-            cell.store(value.to_le(), Ordering::Release);
-            return Ok(());
-        }
-        if let Span::Mapped(slice) = self.span(space, address, 8, Access::Write)?
-            && slice.store(value, 0, Ordering::Release).is_ok()
-        {
-            return Ok(());
-        }
-        self.write(space, address, &value.to_le_bytes())
+        self.store(space, address, value)
     }
 }
 

@@ -6,13 +6,11 @@
 //! writes a separate table, and the effective entry is combined from both tables on use.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::gate;
-pub use crate::gate::ggtt::GgttEntry;
-use vm_memory::{Bytes, VolatileMemory};
 
 use super::region::SharedRegion;
+use super::{CellValue, Span};
+use crate::gate;
+pub use crate::gate::ggtt::GgttEntry;
 use crate::host::Function;
 
 /// Size of the table in bytes: the upper half of GTTMMADR (V13-004).
@@ -90,7 +88,7 @@ impl Ggtt {
         if !function.is_vf() {
             if let Some(bytes) = self.table.slice(offset, data.len()) {
                 // Cannot fail: the slice has exactly this length.
-                let _ = bytes.read_slice(data, 0);
+                let _ = Span::Mapped(bytes).read(data);
             }
             return;
         }
@@ -108,7 +106,7 @@ impl Ggtt {
     pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
         if !function.is_vf() {
             if let Some(bytes) = self.table.slice(offset, data.len()) {
-                let _ = bytes.write_slice(data, 0);
+                let _ = Span::Mapped(bytes).write(data);
             }
             return;
         }
@@ -131,21 +129,19 @@ impl Ggtt {
         const ATTEMPTS: usize = 8;
         let own = self.table_of(vf);
         let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
-        let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { return };
-        for _ in 0..ATTEMPTS {
-            let entry = GgttEntry::from(cell.load(Ordering::Acquire));
+        let mut attempts = 0..ATTEMPTS;
+        u64::update(&slice, 0, |entry| {
+            attempts.next()?;
+            let entry = GgttEntry::from(entry);
             let written = match own {
-                None => entry.vf_write(vf.0, new(entry.vf_read(vf.0))),
+                None => entry.vf_write(vf.0, new(entry.vf_read(vf.0)))?,
                 Some(_) => {
                     let effective = self.entry(index).combine(entry, vf.0);
-                    effective.owned_by(vf.0).then(|| new(effective.vf_read(vf.0)))
+                    effective.owned_by(vf.0).then(|| new(effective.vf_read(vf.0)))?
                 }
             };
-            let Some(written) = written else { return };
-            if cell.compare_exchange(entry.into(), written.into(), Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                return;
-            }
-        }
+            Some(written.into())
+        });
     }
 
     /// Clears the separate table of `vf`. Called when its range has changed, its configuration was removed, or its FLR
@@ -163,13 +159,12 @@ impl Ggtt {
         self.empty_vf(vf);
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
-            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
             let erase = |entry: u64| {
                 let erased = GgttEntry::from(entry).vf_write(vf.0, GgttEntry::new()).map(u64::from);
                 erased.filter(|erased| *erased != entry)
             };
             // Fails if the entry is not the VF's or has no address.
-            let _ = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, erase));
+            let _ = cell.and_then(|cell| u64::update(&cell, 0, erase));
         }
     }
 
@@ -180,14 +175,15 @@ impl Ggtt {
         for run in own.data(0..own.len()) {
             for index in run.start / 8..run.end / 8 {
                 let Some(slice) = self.table.slice(index << 3, 8) else { continue };
-                let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { continue };
-                let entry = GgttEntry::from(cell.load(Ordering::Acquire));
-                let settled = entry.combine(load(own, index), vf.0);
-                if settled != entry {
-                    // Fails if the PF concurrently assigns the page to another function, in which case the entry must
-                    // not be changed.
-                    let _ = cell.compare_exchange(entry.into(), settled.into(), Ordering::AcqRel, Ordering::Acquire);
-                }
+                let mut attempts = 0..1;
+                // One attempt: it fails if the PF concurrently assigns the page to another function, in which case the
+                // entry must not be changed.
+                u64::update(&slice, 0, |entry| {
+                    attempts.next()?;
+                    let entry = GgttEntry::from(entry);
+                    let settled = entry.combine(load(own, index), vf.0);
+                    (settled != entry).then(|| settled.into())
+                });
             }
         }
     }
@@ -200,9 +196,8 @@ impl Ggtt {
         let mut owned = true;
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
-            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
             let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.0, value(index)).map(u64::from);
-            let changed = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change));
+            let changed = cell.and_then(|cell| u64::update(&cell, 0, change));
             owned &= matches!(changed, Some(Ok(_)));
         }
         owned
@@ -226,16 +221,13 @@ pub fn indices(range: &Range<u64>) -> Range<u64> {
 
 #[inline]
 fn load(table: &SharedRegion, index: u64) -> GgttEntry {
-    let load =
-        |at: usize| Some(table.slice(0, GGTT_BYTES)?.get_atomic_ref::<AtomicU64>(at).ok()?.load(Ordering::Acquire));
+    let load = |at: usize| u64::load(&table.slice(0, GGTT_BYTES)?, at);
     usize::try_from(index.saturating_mul(8)).ok().and_then(load).unwrap_or(0).into()
 }
 
 fn store(table: &SharedRegion, index: u64, value: u64) {
-    if let Some(slice) = table.slice(index.saturating_mul(8), 8)
-        && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
-    {
-        cell.store(value, Ordering::Release);
+    if let Some(slice) = table.slice(index.saturating_mul(8), 8) {
+        value.store(&slice, 0);
     }
 }
 

@@ -18,11 +18,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use arctic_base::memory::{Access, CopyError, Span, SpanError, Zeroed, region, span};
+pub use arctic_base::memory::{Access, CellValue, CopyError, Span, SpanError, Zeroed, region, span};
 
 use crate::gate::lmtt::{self, Lmtt, LmttFault};
 use arctic_base::memory::epoch::{Epochs, StepFunctions};
-use vm_memory::{Bytes, VolatileSlice};
+use vm_memory::VolatileSlice;
 
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
 use crate::topology::{EngineId, MAX_ENGINES};
@@ -272,7 +272,7 @@ impl Memory {
     }
 
     fn table_entry(&self, at: u64) -> Option<u32> {
-        self.storage.slice(at, 4)?.load(0, Ordering::Acquire).ok()
+        u32::load(&self.storage.slice(at, 4)?, 0)
     }
 
     /// Translates an address of `function` to a local memory address of the card: the PF's addresses are the card's
@@ -493,7 +493,7 @@ impl Memory {
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
                 // Cannot fail: the slice has exactly this length.
-                let _ = memory.read_slice(data.get_mut(part).unwrap_or_default(), 0);
+                let _ = Span::Mapped(memory).read(data.get_mut(part).unwrap_or_default());
             }
         });
     }
@@ -502,7 +502,7 @@ impl Memory {
     pub fn write_bar(&self, function: Function, offset: u64, data: &[u8]) {
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
-                let _ = memory.write_slice(data.get(part).unwrap_or_default(), 0);
+                let _ = Span::Mapped(memory).write(data.get(part).unwrap_or_default());
             }
         });
     }

@@ -13,7 +13,7 @@ use super::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use super::region::SharedRegion;
 use super::*;
 use crate::generation::XE_HPG;
-use crate::host::{ALL_FUNCTIONS, DmaFault};
+use crate::host::{ALL_FUNCTIONS, Access, DmaFault};
 
 mod functions;
 mod invalidation;
@@ -34,7 +34,7 @@ struct Guest(vm_memory::mmap::MmapRegion);
 const GUEST: u64 = 0x10_0000;
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova.checked_sub(GUEST)?).ok()?;
         let rest = self.0.size().checked_sub(at).filter(|rest| *rest > 0)?;
         self.0.get_slice(at, len.min(rest)).ok()
@@ -140,7 +140,7 @@ fn null_pages() {
 struct EmptySlices(vm_memory::mmap::MmapRegion);
 
 impl DmaView for EmptySlices {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         self.0.get_slice(0, 0).ok()
     }
 }
@@ -202,7 +202,7 @@ fn global_entries_choose_the_memory() {
     assert_eq!(lands(&memory, Space::Ggtt, 0x4010), Some(GUEST + 0x10), "local memory still has the first write");
     let views = memory.views();
     assert_eq!(
-        views.of(Function::PF).slice(GUEST + 0x10, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap(),
+        views.of(Function::PF).slice(GUEST + 0x10, 4, Access::Read).unwrap().load::<u32>(0, Ordering::Acquire).unwrap(),
         0xfeed_c0de
     );
 }

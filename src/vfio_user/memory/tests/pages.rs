@@ -2,6 +2,7 @@
 //! Compares merged and cut sections with a map of bytes as reference model, and maps pages as a VMM with a guest IOMMU
 //! does.
 
+use arctic_device_model::host;
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -115,7 +116,7 @@ fn check(memory: &GuestMemory, model: &Model, start: u64) {
         let read = view.read_remote(start + at, &mut data).ok().map(|()| data[0]);
         assert_eq!(read, expected.filter(|_| readable), "{at}");
         let direct = byte.is_some_and(|byte| byte.rights == RW && byte.file.is_some_and(|file| file < 2));
-        let slice = view.slice(start + at, SPACE as usize);
+        let slice = view.slice(start + at, SPACE as usize, host::Access::Read);
         assert_eq!(slice.is_some(), direct, "{at}");
         if let Some(slice) = slice {
             let run = (at..SPACE).take_while(|next| model.get(next) == byte).count();
@@ -205,7 +206,7 @@ fn pages_of_a_guest_iommu_are_one_section() {
             map.unwrap();
         }
         assert_eq!(memory.account.in_use(), [PAGES * PAGE, 1, 1, 1]);
-        assert_eq!(memory.view().slice(1 << 32, usize::MAX).unwrap().len() as u64, PAGES * PAGE);
+        assert_eq!(memory.view().slice(1 << 32, usize::MAX, host::Access::Read).unwrap().len() as u64, PAGES * PAGE);
         memory.unmap(Some(((1 << 32) + 5 * PAGE, PAGE))).unwrap();
         assert_eq!(memory.sections(), 2);
         let mut at = 0_u64;
@@ -271,7 +272,7 @@ fn a_span_outlasts_a_cut_of_its_section() {
     let memory = Arc::new(GuestMemory::default());
     memory.map(0, 4 * PAGE, RW, 0, Some(file(4))).unwrap();
     let view = memory.view();
-    let span = view.slice(0, usize::MAX).unwrap();
+    let span = view.slice(0, usize::MAX, host::Access::Read).unwrap();
     let unmapper = {
         let memory = memory.clone();
         thread::spawn(move || memory.unmap(Some((PAGE, PAGE))))
@@ -283,8 +284,11 @@ fn a_span_outlasts_a_cut_of_its_section() {
     assert!(!unmapper.is_finished(), "completed while a view is in use");
     span.write_slice(&[9; 3 * PAGE as usize], 0).unwrap();
     let now = memory.view();
-    assert_eq!(address(&now.slice(0, usize::MAX).unwrap()), address(&span));
-    assert_eq!(address(&now.slice(2 * PAGE, usize::MAX).unwrap()), address(&span) + 2 * PAGE as usize);
+    assert_eq!(address(&now.slice(0, usize::MAX, host::Access::Read).unwrap()), address(&span));
+    assert_eq!(
+        address(&now.slice(2 * PAGE, usize::MAX, host::Access::Read).unwrap()),
+        address(&span) + 2 * PAGE as usize
+    );
     assert_eq!((byte(&*now, 2 * PAGE), byte(&*now, 3 * PAGE), byte(&*now, PAGE)), (Some(9), Some(4), None));
     drop(view);
     assert_eq!(unmapper.join().unwrap(), Ok(()), "views of later tables are not waited for");

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::vfio_user::memory::sections::Sections;
+use arctic_device_model::host;
 
 /// Number of pages in the tested space, at either end of the 64-bit addresses.
 const PAGES: u64 = 8;
@@ -153,7 +154,7 @@ fn accesses_at_the_top_of_the_address_space() {
     let base = 0_u64.wrapping_sub(PAGE);
     memory.map(base, PAGE, RW, 0, Some(file(1))).unwrap();
     let view = memory.view();
-    assert_eq!(view.slice(u64::MAX, 16).unwrap().len(), 1);
+    assert_eq!(view.slice(u64::MAX, 16, host::Access::Read).unwrap().len(), 1);
     for len in 0..=16_usize {
         for iova in [u64::MAX, u64::MAX - 7, u64::MAX - 15] {
             let fits = len as u64 <= u64::MAX - iova + 1 || len == 0;

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use arctic_base::gpu::WorkStatus;
-use arctic_base::host::{Dma, DmaFault, DmaView, ManualClock, NullHost};
+use arctic_base::host::{Access, Dma, DmaFault, DmaView, ManualClock, NullHost};
 use vm_memory::VolatileSlice;
 
 use super::*;
@@ -200,7 +200,7 @@ struct Slow {
 }
 
 impl DmaView for Slow {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 

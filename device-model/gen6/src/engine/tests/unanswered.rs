@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use arctic_base::host::{DmaFault, DmaView};
+use arctic_base::host::{Access, DmaFault, DmaView};
 use vm_memory::VolatileSlice;
 
 use super::*;
@@ -24,8 +24,8 @@ impl Silent<'_> {
 }
 
 impl DmaView for Silent<'_> {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        self.guest.slice(iova, len).filter(|_| !self.range.contains(&iova))
+    fn slice(&self, iova: u64, len: usize, access: Access) -> Option<VolatileSlice<'_>> {
+        self.guest.slice(iova, len, access).filter(|_| !self.range.contains(&iova))
     }
 
     fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {

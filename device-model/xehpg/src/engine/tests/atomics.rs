@@ -5,7 +5,7 @@ use super::commands::{gpr, gpr_of};
 use super::*;
 use crate::command::FieldKind;
 use crate::command::mi::fields::ATOMIC_OPCODE;
-use crate::host::{DmaFault, DmaView};
+use crate::host::{Access, DmaFault, DmaView};
 use arctic_fidelity::proves;
 use vm_memory::VolatileSlice;
 
@@ -182,7 +182,7 @@ fn exactly_the_opcodes_of_the_table_are_executed() {
 struct RemoteGuest(Arc<Mutex<[u8; 16]>>);
 
 impl DmaView for RemoteGuest {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 

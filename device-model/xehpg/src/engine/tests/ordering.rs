@@ -8,7 +8,7 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::host::DmaView;
+use crate::host::{Access, DmaView};
 
 /// Address of the sequence number that a completion writes.
 const SEQNO: u64 = DATA + 0xf00;
@@ -317,7 +317,7 @@ fn changed_batches_are_executed_as_they_are() {
 struct Guest(MmapRegion);
 
 impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::host::{DmaFault, DmaView};
+use crate::host::{Access, DmaFault, DmaView};
 use vm_memory::VolatileSlice;
 
 /// The page of the PPGTT that is mapped to the guest's memory.
@@ -33,7 +33,7 @@ impl View {
 }
 
 impl DmaView for View {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 

@@ -2,7 +2,7 @@
 //! Firmware upload, mailbox, and restart after a reset.
 
 use super::*;
-use crate::host::DmaView;
+use crate::host::{Access, DmaView};
 use crate::memory::Memories;
 use arctic_fidelity::proves;
 use std::sync::atomic::Ordering;
@@ -36,7 +36,7 @@ fn image_in_guest_memory_is_read_once() {
     let ram = host.ram.0[0].clone();
     let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
     let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
-    image.copy_to_volatile_slice(ram.slice(0, length).unwrap());
+    image.copy_to_volatile_slice(ram.slice(0, length, Access::Write).unwrap());
     for page in 0..length as u64 / 4096 {
         host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
     }
@@ -57,7 +57,7 @@ fn a_transfer_is_repeated_while_the_client_does_not_answer() {
         let ram = host.ram.0[0].clone();
         let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
         let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
-        image.copy_to_volatile_slice(ram.slice(0, length).unwrap());
+        image.copy_to_volatile_slice(ram.slice(0, length, Access::Write).unwrap());
         for page in 0..length as u64 / 4096 {
             host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
         }

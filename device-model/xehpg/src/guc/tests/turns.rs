@@ -10,7 +10,7 @@ use super::*;
 use crate::guc::context::{GucContextId, Registration};
 use crate::guc::scheduler::Scheduler;
 use crate::guc::share::{Priority, Share, ThresholdEvent};
-use crate::host::{Dma, DmaFault, DmaView, FUNCTIONS};
+use crate::host::{Access, Dma, DmaFault, DmaView, FUNCTIONS};
 use crate::memory::Tlb;
 
 pub(super) const MS: u64 = 1_000_000;
@@ -77,7 +77,7 @@ impl Dma for GuestRam {
 }
 
 impl DmaView for Ram {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let direct = !self.via_client.load(Ordering::SeqCst) && self.lost.lock().unwrap().is_none();
         self.bytes.slice(iova, len).filter(|_| direct)
     }

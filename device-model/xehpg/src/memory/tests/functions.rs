@@ -35,7 +35,7 @@ const VF3: Function = Function(3);
 struct GuestMemory(MmapRegion);
 
 impl DmaView for GuestMemory {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, iova: u64, len: usize, _: Access) -> Option<VolatileSlice<'_>> {
         let at = iova.checked_sub(GUEST.start).filter(|at| *at < GUEST.end - GUEST.start)? as usize;
         self.0.get_slice(at, len.min(self.0.size() - at)).ok()
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc as StdArc;
 
-use arctic_base::host::{Dma, DmaFault, DmaView, Function};
+use arctic_base::host::{Access, Dma, DmaFault, DmaView, Function};
 use arctic_base::memory::region::SharedRegion;
 use arctic_xehpg::generation::XE_HPG;
 use arctic_xehpg::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
@@ -51,7 +51,7 @@ impl Dwords {
 }
 
 impl DmaView for Dwords {
-    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+    fn slice(&self, _: u64, _: usize, _: Access) -> Option<VolatileSlice<'_>> {
         None
     }
 
