@@ -237,6 +237,35 @@ fn poll_that_nothing_ends_is_a_fault() {
     assert_eq!(fault(machine.run(u64::MAX)), FaultKind::Endless);
 }
 
+/// Firmware that enters `waitin` again without having taken a word does not begin a packet: with and without a header, at
+/// the end of a buffer, and with preemption in between, which does not renew the budget (AFC-040).
+#[test]
+fn waitin_without_a_word_is_a_fault_after_the_budget() {
+    const PROLOGUE: &str = "[016ee001]\n[#jumptbl]\nmov $01, #jumptbl\nmov $02, 0x1\nshl $01, $01, 0x2\n";
+    let stops = |body: &str, words: &[u32], preempt_every| {
+        let source = format!("{PROLOGUE}{body}\n.align 32\njumptbl:\n.jumptbl\n");
+        let mut machine = machine(&source);
+        machine.packet_budget = 10_000;
+        machine.preempt_every = preempt_every;
+        submit(&mut machine, words);
+        let stop = machine.run(10_000_000);
+        assert!(machine.executed < 100_000, "{body}: {}", machine.executed);
+        stop
+    };
+    let nop = packet7(0x10, &[]);
+    // The header is that of a NOP that no word of the stream has.
+    let again = "cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]\nmov $03, #handler\n(rep)nop\n\
+                 mov $04, 0x80\ntable: cwrite $03, [$00 + @PACKET_TABLE_WRITE]\nsub $04, $04, 0x1\n\
+                 brne $04, 0x0, #table\nnop\nmov $01, 0x7010 << 16\nor $01, $01, 0x8000\n\
+                 handler: waitin\nSLOT";
+    for preempt_every in [None, Some(u64::MAX)] {
+        let stop = stops(&again.replace("SLOT", "nop"), &nop.repeat(20), preempt_every);
+        assert_eq!(fault(stop), FaultKind::Endless, "{preempt_every:?}");
+        let stop = stops(&again.replace("SLOT", "mov $01, $data"), &nop.repeat(20), preempt_every);
+        assert_eq!(stop, Stop::Idle, "a word of each packet is taken");
+    }
+}
+
 /// Each fault is a value with its place, and sets its bit of CP_INTERRUPT_STATUS (AFC-026).
 #[test]
 fn faults_are_values_and_set_the_interrupt_status() {

@@ -179,6 +179,23 @@ fn replay(image: &Image, options: &Options, records: &[Record]) -> Result<Replay
     Ok(replay)
 }
 
+/// A packet that never ends is a fault also if it is preempted again and again: preemption does not renew its budget.
+#[test]
+fn preemption_does_not_renew_the_budget_of_a_packet() {
+    let packets = operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16]);
+    let words = u32::try_from(packets.len()).unwrap();
+    let records = [
+        Record::Buffer { address: BUFFER.into(), length: 4, words: packets },
+        Record::Commands { address: BUFFER.into(), dword_count: words },
+    ];
+    let options = Options { packet_budget: 10_000, preempt_every: Some(500), ..Options::default() };
+    let mut run = Replay::new(&open(Generation::A6), &options).unwrap();
+    run.record(&records[0], &mut run_to_idle).unwrap();
+    let stop = run.record(&records[1], &mut |machine| machine.run(1_000_000)).unwrap_err();
+    assert!(matches!(stop, ReplayError::Fault(Fault { kind: FaultKind::Endless, .. })), "{stop:?}");
+    assert!(run.machine.preemptions > 5, "{}", run.machine.preemptions);
+}
+
 /// Packets of all kinds in random order: the open firmware writes what the interpreter writes, with and without
 /// preemption (AFC-071, AFC-072).
 #[test]

@@ -101,6 +101,8 @@ pub struct Bus {
     pub writes: (u64, u64),
     /// Buffers that were skipped, because memory is mapped on demand and theirs was not mapped.
     pub missing_buffers: u32,
+    /// Words of packets that were taken from the queues.
+    pub(super) taken_words: u64,
     set: ControlSet,
     last_control: Option<(u32, u32)>,
     /// Accesses to control registers without a model, by number.
@@ -179,6 +181,7 @@ impl Bus {
             record: false,
             writes: (0, 0),
             missing_buffers: 0,
+            taken_words: 0,
             set,
             last_control: None,
             unmodelled_control: vec![0; CONTROLS],
@@ -327,6 +330,7 @@ impl Bus {
         if !peek {
             queue.address = queue.address.wrapping_add(4);
             queue.left -= 1;
+            self.taken_words += 1;
             if level == 0 {
                 self.advance_ring();
             }

@@ -139,8 +139,7 @@ impl Machine {
                 self.dispatch = if queue.left == 0 { Dispatch::BufferEnd } else { Dispatch::Packet };
                 self.left_words += u64::from(self.rem() != 0);
                 self.packet = (0, queue.address);
-                self.packet_start = self.executed;
-                Ok(())
+                self.begin_packet()
             }
             _ => self.register_alu(i, dispatch),
         }

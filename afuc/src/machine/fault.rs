@@ -45,9 +45,13 @@ pub enum FaultKind {
     /// BV or LPAC was started at an address where the image has no code.
     #[error("the image has no code at {0:#x}, where a processor is to start")]
     Start(u64),
-    /// One packet took more instructions than the limit: a poll that nothing ends (AFC-040).
+    /// One packet took more instructions than the limit: a poll that nothing ends, or entries into `waitin` that take no
+    /// word of the stream (AFC-040).
     #[error("the packet's handler did not end")]
     Endless,
+    /// More words were taken than a stream has: a buffer that enters itself.
+    #[error("the stream did not end after {} million words: a buffer enters itself", super::STREAM_WORDS >> 20)]
+    EndlessStream,
 }
 
 impl FaultKind {

@@ -72,10 +72,14 @@ pub struct Machine {
     next_turn: u64,
     /// Instructions of the others while this processor waited for a packet.
     waited: u64,
-    /// Headers of packets that were dispatched.
+    /// Entries into `waitin` after which a packet began: the one before had taken words.
     dispatched: u64,
     packet: (u32, u64),
+    /// Instructions executed when the packet began, and the words that had been taken then; `None` before the first.
     packet_start: u64,
+    packet_words: Option<u64>,
+    /// Words taken when all processors last waited for packets.
+    idle_words: u64,
     /// What preemption interrupted.
     interrupted: Option<Interrupted>,
     /// Instructions executed when the last preemption ended.
@@ -91,7 +95,15 @@ struct Interrupted {
     target: bus::DataTarget,
     near_address: [u32; 2],
     packet: (u32, u64),
+    packet_start: u64,
+    packet_words: Option<u64>,
+    /// Instructions executed, and words taken.
+    executed: u64,
+    taken_words: u64,
 }
+
+/// Words that processors may take without a wait for packets: a buffer that enters itself never ends.
+const STREAM_WORDS: u64 = 1 << 27;
 
 /// NRT_ADDR among the pipe registers.
 const NRT_ADDR: usize = 0xa0;
@@ -147,6 +159,8 @@ impl Machine {
             dispatched: 0,
             packet: (0, 0),
             packet_start: 0,
+            packet_words: None,
+            idle_words: 0,
             interrupted: None,
             resumed_at: 0,
         }
@@ -277,6 +291,10 @@ impl Machine {
             None => return Err(FaultKind::OutsideImage),
         };
         if i.op == Op::Waitin && self.bus.queue().left == 0 && self.bus.level() == 0 {
+            (self.packet_start, self.packet_words) = (self.executed, None);
+            if !self.is_interrupted() {
+                self.idle_words = self.bus.taken_words;
+            }
             return Ok(false);
         }
         if self.executed - self.packet_start >= self.packet_budget {
@@ -310,6 +328,21 @@ impl Machine {
         Ok(true)
     }
 
+    /// A packet begins at `waitin`, with its budget, if words were taken since the last one began. Firmware that takes none
+    /// executes the same packet again and again, and has one budget for all of this.
+    fn begin_packet(&mut self) -> Result<(), FaultKind> {
+        let taken = self.bus.taken_words;
+        if self.packet_words == Some(taken) {
+            return Ok(());
+        }
+        if !self.is_interrupted() && taken - self.idle_words > STREAM_WORDS {
+            return Err(FaultKind::EndlessStream);
+        }
+        (self.packet_start, self.packet_words) = (self.executed, Some(taken));
+        self.dispatched += 1;
+        Ok(())
+    }
+
     /// Enters the preemption handler if preemption is due. It is never due in a delay slot (AFC-042).
     fn preempt(&mut self) {
         if self.interrupted.is_some() || self.is_in_slot() {
@@ -331,6 +364,10 @@ impl Machine {
             target: self.bus.target,
             near_address: [self.bus.pipe[NRT_ADDR], self.bus.pipe[NRT_ADDR + 1]],
             packet: self.packet,
+            packet_start: self.packet_start,
+            packet_words: self.packet_words,
+            executed: self.executed,
+            taken_words: self.bus.taken_words,
         });
         self.pc = handler;
         self.preemptions += 1;
@@ -345,8 +382,13 @@ impl Machine {
         self.bus.target = interrupted.target;
         [self.bus.pipe[NRT_ADDR], self.bus.pipe[NRT_ADDR + 1]] = interrupted.near_address;
         self.packet = interrupted.packet;
-        // `iret` and its slot are not counted, and the packet gets its whole budget again.
-        (self.resumed_at, self.packet_start) = (self.executed + 2, self.executed);
+        // `iret` and its slot are not counted.
+        self.resumed_at = self.executed + 2;
+        // The packet has what was left of its budget: otherwise one that never ends would have it again and again.
+        self.packet_start = self.executed - (interrupted.executed - interrupted.packet_start);
+        let words = self.bus.taken_words - interrupted.taken_words;
+        self.packet_words = interrupted.packet_words.map(|start| start + words);
+        self.idle_words += words;
         self.bus.mark(Effect::Resumed);
         Ok(())
     }
@@ -375,7 +417,6 @@ impl Machine {
     fn handler(&mut self) -> Result<u32, FaultKind> {
         let header = self.gpr[usize::from(register::HEADER)];
         self.packet.0 = header;
-        self.dispatched += 1;
         let odd = |value: u32| (value.count_ones() & 1) ^ 1;
         let (opcode, count) = match header >> 28 {
             4 => {
