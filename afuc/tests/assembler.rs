@@ -47,6 +47,29 @@ fn errors_of_one_run_are_at_most_twenty() {
     assert_eq!(assemble(&source, &Options::default()).unwrap_err().0.len(), 20);
 }
 
+/// A source of another generation has one error for everything that only its own generation has; other errors stay.
+#[test]
+fn source_of_another_generation_has_one_error() {
+    const OPEN: &str = include_str!("../firmware/sqe-open.asm");
+    let image = assemble(OPEN, &Options { generation: Some(Generation::A7) }).unwrap().image;
+    let text = disassemble(&image, Syntax::Native);
+    let errors = |source: &str, generation| assemble(source, &Options { generation }).unwrap_err().0;
+    let title = |from: u8| format!("the source is for a7xx, and is assembled for a{from}xx");
+    for (generation, number) in [(Generation::A5, 5), (Generation::A6, 6)] {
+        let [error] = errors(&text, Some(generation)).try_into().unwrap();
+        assert_eq!((error.title, error.help.as_deref()), (title(number), Some("use --gen 7")));
+        assert!(error.reason.contains("places like this in lines"), "{}", error.reason);
+    }
+    let wrong_id = text.replacen("[01730001]", "[016ee001]", 1);
+    let [error] = errors(&wrong_id, None).try_into().unwrap();
+    assert_eq!(error.help.as_deref(), Some("correct `[016ee001]`, which is of a6xx"));
+    let [first, second] = errors(&format!("{wrong_id}\nbogus\n"), None).try_into().unwrap();
+    assert_eq!((first.title, second.title), (title(6), "there is no instruction `bogus`".into()));
+    // One error is reported as it is.
+    let [error] = errors("[016ee001]\ncread $02, [$00 + @BV_CNTL]\n", None).try_into().unwrap();
+    assert_eq!(error.title, "there is no control register `BV_CNTL`");
+}
+
 /// The search of a similar name for each of them would take more than an hour.
 #[test]
 fn unknown_labels_beyond_the_twentieth_are_not_searched() {

@@ -48,11 +48,58 @@ pub struct AssembledSection {
 ///
 /// # Errors
 ///
-/// All errors of the source, at most 20. Each has its place, a reason and, if there is one, a cure.
+/// All errors of the source, at most 20. Each has its place, a reason and, if there is one, a cure. If several are errors
+/// because the source is of another generation, there is one for all of them.
 pub fn assemble(source: &str, options: &Options) -> Result<Assembled, Diagnostics> {
-    let mut assembler = Assembler::new(options);
+    let mut assembler = Assembler::new(options, None);
     Parser::new(source).parse(&mut assembler);
-    assembler.finish(source.len())
+    let set = assembler.set;
+    let declared = assembler.declared.clone();
+    assembler.finish(source.len()).map_err(|errors| match set {
+        Some(set) => of_another_generation(source, errors, set.generation(), declared),
+        None => errors,
+    })
+}
+
+/// Replaces the errors that the source does not have in another generation by one, if there are several. `present` is the
+/// generation that the source was assembled for, and `declared` the place of its declaration.
+fn of_another_generation(
+    source: &str,
+    errors: Diagnostics,
+    present: Generation,
+    declared: Option<Range<usize>>,
+) -> Diagnostics {
+    let Diagnostics(errors) = errors;
+    let others = Generation::ALL.into_iter().filter(|other| *other != present);
+    let tried = others.map(|other| {
+        let mut assembler = Assembler::new(&Options::default(), Some(other));
+        Parser::new(source).parse(&mut assembler);
+        (other, assembler.finish(source.len()).map_or_else(|errors| errors.0, |_| Vec::new()))
+    });
+    let Some((other, remaining)) = tried.min_by_key(|(_, errors)| errors.len()) else { return Diagnostics(errors) };
+    let remains = |error: &&Diagnostic| remaining.iter().any(|other| other.span == error.span);
+    let (kept, caused): (Vec<_>, Vec<_>) = errors.iter().partition(remains);
+    let (first, last) = match caused.as_slice() {
+        [first, .., last] if remaining.len() < LIMIT => (*first, *last),
+        _ => return Diagnostics(errors),
+    };
+    let is_cut = errors.len() >= LIMIT;
+    let (present, other) = (present.number(), other.number());
+    let line = |error: &Diagnostic| source[..error.span.start].matches('\n').count() + 1;
+    let count = if is_cut { format!("{} or more", caused.len()) } else { caused.len().to_string() };
+    let reason = format!("{}; {count} places like this in lines {} to {}", first.title, line(first), line(last));
+    let help = match &declared {
+        Some(span) => format!("correct `{}`, which is of a{present}xx", source[span.clone()].trim()),
+        None => format!("use --gen {other}"),
+    };
+    // Errors that follow the last one that was reported.
+    let end = errors.iter().map(|error| error.span.start).max().unwrap_or_default();
+    let more = remaining.iter().filter(|error| is_cut && error.span.start > end);
+    let title = format!("the source is for a{other}xx, and is assembled for a{present}xx");
+    let merged = Diagnostic::new(first.span.clone(), title, reason).help(help);
+    let mut all: Vec<Diagnostic> = [merged].into_iter().chain(kept.into_iter().chain(more).cloned()).collect();
+    all.sort_by_key(|error| error.span.start);
+    Diagnostics(all)
 }
 
 /// What a label's offset is put into.
@@ -88,8 +135,12 @@ pub(super) struct Spans {
 
 pub(super) struct Assembler<'s> {
     set: Option<ControlSet>,
-    /// True after `.gen` or an option.
+    /// True after `.gen` or the first literal.
     fixed: bool,
+    /// The source is assembled for this generation whatever it declares.
+    forced: bool,
+    /// Where the source declares the generation.
+    declared: Option<Range<usize>>,
     words: Vec<u32>,
     leading_zero: bool,
     sections: Vec<AssembledSection>,
@@ -104,11 +155,13 @@ pub(super) struct Assembler<'s> {
 }
 
 impl<'s> Assembler<'s> {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, forced: Option<Generation>) -> Self {
         let first = AssembledSection { name: None, start: 0, labels: Vec::new() };
         Self {
-            set: options.generation.map(ControlSet::of),
+            set: forced.or(options.generation).map(ControlSet::of),
             fixed: false,
+            forced: forced.is_some(),
+            declared: None,
             words: Vec::new(),
             leading_zero: true,
             sections: vec![first],
@@ -162,9 +215,16 @@ impl<'s> Assembler<'s> {
         let Some(generation) = Generation::from_number(number) else {
             return Err(Diagnostic::new(span, format!("there is no generation {number}"), "5, 6 or 7 is possible"));
         };
+        if self.forced {
+            self.fixed = true;
+            return Ok(());
+        }
         if self.set.is_some_and(|set| set.generation() != generation) {
             let reason = "another generation is in use already";
             return Err(Diagnostic::new(span, "the generation cannot change", reason));
+        }
+        if self.set.is_none() {
+            self.declared = Some(span);
         }
         self.set = Some(ControlSet::of(generation));
         self.fixed = true;
@@ -192,7 +252,10 @@ impl<'s> Assembler<'s> {
     pub fn emit_literal(&mut self, word: u32, span: &Range<usize>) -> Result<(), Diagnostic> {
         if !self.fixed {
             match (chip(word), self.set) {
-                (Some(chip), None) => self.set = Some(chip.set),
+                (Some(chip), None) => {
+                    self.set = Some(chip.set);
+                    self.declared = Some(span.clone());
+                }
                 (Some(chip), Some(set)) if chip.set.generation() == set.generation() => self.set = Some(chip.set),
                 (_, Some(_)) => {}
                 (None, None) => {
