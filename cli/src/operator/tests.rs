@@ -197,7 +197,11 @@ fn busy_clients_are_not_disconnected() {
                 while !stop.load(Ordering::Relaxed) {
                     let mut connection = Connection::open(&fixture.path).unwrap();
                     let request = Request::Inject { error: "a".into() };
-                    while !stop.load(Ordering::Relaxed) && connection.request::<Raised>(&request).is_ok() {}
+                    while connection.request::<Raised>(&request).is_ok() {
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
                 }
             });
         }
