@@ -141,6 +141,8 @@ impl Connection {
             assert!(self.reply().is_none(), "two replies to {header:?}");
             match (len, served) {
                 (Some(len), Ok(())) => drop(self.sent.drain(..HEADER_LEN + len)),
+                // The thread that waits for the reply has received it, while the session executed the request before it.
+                (Some(len), Err(Closed::Stopped)) if header.is_reply() => drop(self.sent.drain(..HEADER_LEN + len)),
                 (None, Err(Closed::Broken(_))) => return false,
                 (_, other) => panic!("{header:?}: {other:?}"),
             }
