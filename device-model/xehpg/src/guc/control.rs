@@ -306,6 +306,8 @@ pub fn repeat_notices(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Option<u64> {
     if ctx.now < due {
         return Some(due);
     }
+    // The notification itself may not be in the channel yet.
+    guc.post(ctx);
     let gam = &mut ctx.gam(Function::PF);
     let channel = &guc.of(Function::PF).client.channel;
     if channel.as_ref().is_some_and(|channel| channel.all_read(gam)) {

@@ -347,6 +347,8 @@ fn a_lost_notification_of_an_flr_is_repeated_while_the_vf_driver_waits() {
 fn no_notification_of_an_flr_is_repeated_before_it_is_read() {
     let mut rig = Rig::talking();
     rig.reset_function(VF1);
+    // The step that writes the notification comes late.
+    rig.host.pass(100_000_000);
     rig.step();
     rig.wait(3000, false);
     let tail = rig.host.peek(CTB + 0x804);
