@@ -70,8 +70,8 @@ pub const VECTORS_WITH_PIN: [u32; wire::IRQ_INDEXES] = [1, 1, 0];
 ///
 /// Methods are called on the thread of the function's connection. The server checks every access against the region's
 /// size; accesses to BARs have 1, 2, 4 or 8 bytes, accesses to configuration space any length (QEMU reads all 4096 in
-/// one access). A method must return well within 5 seconds, QEMU's timeout, and must never wait for a message from its
-/// own client (deadlock).
+/// one access). A method must return well within 5 seconds, QEMU's timeout, and must not request a message from its own
+/// client: QEMU does not reply before the method has returned. It may wait for other threads that have requested one.
 pub trait Device: Send + Sync {
     /// The function. Byte n of a mappable area of a BAR must be byte n of its file.
     fn pci(&self) -> &dyn PciDevice;

@@ -20,7 +20,7 @@ mod work;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -43,6 +43,7 @@ use crate::memory::{Memories, Memory, Tlb};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::Gdrst;
+use crate::sync::MutexGuard;
 use crate::topology::EngineId;
 use arctic_base::priority_mutex::PriorityMutex;
 use arctic_base::registers::{read_dwords, write_dwords};

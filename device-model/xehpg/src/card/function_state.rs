@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! All state of one function, and its reset.
 
-use std::sync::MutexGuard;
-
 use serde::{Deserialize, Serialize};
 
 use super::Card;
@@ -23,6 +21,7 @@ use crate::memory::FunctionMemory;
 use crate::memory::ggtt::{self, GgttEntry};
 use crate::memory::saved::{Frames, GgttState, SavedFrames, SavedGgtt};
 use crate::state::{RestoreError, SaveError, SaveState, Versioned};
+use crate::sync::MutexGuard;
 
 /// All state of one function, with the GuC's lock held. The state lies in three places, each with one structure per
 /// function and its own rule of access:
