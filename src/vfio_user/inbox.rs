@@ -326,6 +326,8 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
+
     use std::io::Write;
     use std::thread;
 
