@@ -77,8 +77,8 @@ fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
             .map(|((name, value), (_, kind))| match value {
                 Argument::Local(size) => json!({ "kind": "local", "size": size }),
                 Argument::Sampler(sampler) => json!({
-                    "kind": "sampler", "normalized": sampler.normalized, "linear": sampler.linear,
-                    "addressing": format!("{:?}", sampler.addressing),
+                    "kind": "sampler", "normalized": sampler.normalized, "linear": sampler.magnify.linear,
+                    "addressing": format!("{:?}", sampler.addressing[0]),
                 }),
                 Argument::Image { bytes, format, .. } => {
                     let file = format!("{number}-{name}");

@@ -38,10 +38,9 @@ impl Guest {
     pub fn check_marks(&self, before: &[u8]) {
         let (now, _) = self.bytes();
         let marked = self.marked.lock().unwrap();
-        let pages = before.chunks(PAGE as usize).zip(now.chunks(PAGE as usize)).enumerate();
-        for (page, _) in pages.filter(|(page, (before, now))| before != now && !marked.contains(page)) {
-            panic!("page {page} of guest memory was changed without a mark");
-        }
+        let mut pages = before.chunks(PAGE as usize).zip(now.chunks(PAGE as usize)).enumerate();
+        let missing = pages.find(|(page, (before, now))| before != now && !marked.contains(page)).map(|(page, _)| page);
+        assert_eq!(missing, None, "the page of guest memory that was changed without a mark");
     }
 
     /// Sets the contents of both memories.
