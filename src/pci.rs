@@ -12,7 +12,7 @@ use vmm_sys_util::eventfd::EventFd;
 
 pub use arctic_device_model::gpu::BarMapping;
 pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
-pub use arctic_sriov::bar::{BarKind, GTTMMADR_BAR, LMEM_BAR};
+pub use arctic_sriov::bar::BarKind;
 pub use arctic_sriov::event::{Event, MsiMessage};
 
 /// Size of a PCI Express function's configuration space in bytes.
@@ -21,7 +21,8 @@ pub const CONFIG_BYTES: u64 = 4096;
 /// A base address register of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// Index of the first of its registers. On a Flex card, [`GTTMMADR_BAR`] or [`LMEM_BAR`].
+    /// Index of the first of its registers. A Flex card has registers and GGTT in BAR 0, local memory in BAR 2
+    /// (`arctic_device_model::pci`).
     pub index: u8,
     /// Size in bytes, a power of two.
     pub size: u64,

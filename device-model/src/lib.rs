@@ -2,8 +2,8 @@
 //! The device models, for the crate `arctic-gpu`, which presents a card as PCI functions: [`gpu`] has the traits that
 //! every family of GPUs implements, [`workers`] runs a GPU on threads, [`host`] has the interfaces to the VMM, [`report`]
 //! and [`trace`] observe a card, [`sync`] lists the locks. Of the family Xe-HPG (`arctic-xehpg`), a
-//! [`profile::CardProfile`] describes a card, [`card::Card`] is the card, and [`hardware_error`] has the errors that it
-//! can report. [`gen6`] has the family of integrated GPUs (`arctic-gen6`), with modules of the same names. Semantic
+//! [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`pci`] has its BARs, and [`hardware_error`] has the
+//! errors that it can report. [`gen6`] has the family of integrated GPUs (`arctic-gen6`), with modules of the same names. Semantic
 //! versioning applies to these modules.
 //!
 //! The other modules have the units of a card, for the project's own tests, tools and decoders. They are hidden from
@@ -11,7 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub use arctic_base::{event_count, gpu, host, limits, report, trace, workers};
-pub use arctic_xehpg::{card, hardware_error, profile, sync};
+pub use arctic_xehpg::{card, hardware_error, pci, profile, sync};
 
 /// The family of integrated GPUs: Ivy Bridge.
 pub mod gen6 {

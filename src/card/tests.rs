@@ -25,11 +25,12 @@ use std::fs::File;
 use std::ops::Range;
 
 use super::*;
-use crate::pci::{CONFIG_BYTES, GTTMMADR_BAR, LMEM_BAR, PciDevice};
+use crate::pci::{CONFIG_BYTES, PciDevice};
 use crate::vfio_user::ecam::Ecam;
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{CONFIG_REGION, Served, ServedCard};
 use crate::{CardProfile, card_file};
+use arctic_device_model::pci::{GTTMMADR_BAR, LMEM_BAR};
 
 const COMMAND: u64 = 4;
 const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];

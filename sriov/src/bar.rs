@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Base address registers: memory and I/O BARs, their registers, and the BARs of the card.
+//! Base address registers: memory and I/O BARs, and their registers.
 
 use std::fmt;
 
 use crate::config::Field;
-use crate::number::{high, low};
+use arctic_number::{high, low};
 
 /// Number of base address registers in a type 0 header.
 pub const BAR_REGISTERS: u8 = 6;
-
-/// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
-pub const GTTMMADR_BAR: u8 = 0;
-/// BAR that holds local memory (xe: regs/xe_bars.h).
-pub const LMEM_BAR: u8 = 2;
-/// Size of GTTMMADR in bytes (V13-004).
-pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
 /// Offset of base address register 0.
 pub const BAR0: u16 = 0x10;

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use crate::config::Field;
 use crate::header::CAPABILITIES_POINTER;
-use crate::number::{high, low};
 use crate::register::Register;
 use crate::registers::{
     AfCapabilities, AfControl, DeviceCapabilities, DeviceCapabilities2, DeviceControl, DeviceControl2, DeviceStatus,
     LinkCapabilities, LinkControl, LinkStatus, MsiControl, PmCapabilities, PmControl,
 };
+use arctic_number::{high, low};
 
 /// Power Management.
 pub const ID_POWER_MANAGEMENT: u16 = 0x01;

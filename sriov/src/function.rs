@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::bar::{Bar, BarError, BarKind, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::bar::{Bar, BarError, BarKind};
 use crate::capability::{
     Capability, ID_ADVANCED_FEATURES, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
 };
@@ -21,9 +21,6 @@ use crate::sriov_capability::{Sriov, SriovError, SriovLayout, SriovState, VfBar}
 mod changes;
 mod intx;
 mod msi;
-
-/// Offset of the SR-IOV capability of the physical function, the same as on the real card.
-pub const SRIOV_CAPABILITY: u16 = 0x320;
 
 /// PowerState of Power Management Control/Status: D3hot. 0 is D0.
 const POWER_D3HOT: u8 = 3;
@@ -92,11 +89,11 @@ fn spaces(bars: &[Bar]) -> Command {
 /// A PCI function. It is a PCI Express function if it has the PCI Express capability, and a conventional one otherwise.
 pub struct PciFunction {
     pub(crate) config: ConfigSpace,
-    bars: Vec<Bar>,
+    pub(crate) bars: Vec<Bar>,
     express: Option<u16>,
     advanced_features: Option<u16>,
     power_management: Option<u16>,
-    msi: Option<u16>,
+    pub(crate) msi: Option<u16>,
     pub(crate) sriov: Option<Sriov>,
     /// The parts of its saved state, with their bytes in configuration space.
     pub(crate) parts: Vec<(PartId, Range<u16>)>,
@@ -105,31 +102,21 @@ pub struct PciFunction {
 }
 
 impl PciFunction {
-    /// The card's physical function: GTTMMADR, a BAR for local memory of `lmem_bytes` (a power of two), and the SR-IOV
-    /// capabilities if `sriov` specifies at least one virtual function.
-    pub fn physical(identity: &Identity, lmem_bytes: u64, sriov: Option<&SriovLayout>) -> Result<Self, FunctionError> {
-        let bars = vec![
-            // Prefetchable as on the real card; desktop DG2 cards differ.
-            Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
-            Bar::memory_64(LMEM_BAR, lmem_bytes, true)?,
-        ];
-        // GGC: GGMS = 3, 8 MiB of GGTT entries (i915: intel_ggtt.c, gen8_gmch_probe).
-        let device_specific = [Field::word(0x50, 0x00c0)];
-        let mut capabilities = vec![
-            Capability::express(0x70),
-            Capability::msi(0xac),
-            Capability::power_management(0xd0),
-            // Must be the first extended capability: SR-IOV cannot be at 0x100 (see `read_config_disguised`).
-            Capability::serial_number(0x100, identity.serial),
-        ];
-        let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, SRIOV_CAPABILITY, 0x420));
-        let sriov = sriov.transpose()?.flatten();
+    /// A physical function, as [`PciFunction::new`] builds it, with the SR-IOV capabilities if `sriov` specifies at least one
+    /// virtual function. They follow `capabilities` in the lists.
+    pub fn physical(
+        identity: &Identity,
+        bars: Vec<Bar>,
+        device_specific: &[Field],
+        mut capabilities: Vec<Capability>,
+        sriov: Option<&SriovLayout>,
+    ) -> Result<Self, FunctionError> {
+        let sriov = sriov.map(|layout| Sriov::new(layout, identity.device)).transpose()?.flatten();
         let sriov = sriov.map(|(sriov, own)| {
-            capabilities.push(Capability::ari(0x200));
             capabilities.extend(own);
             sriov
         });
-        Ok(PciFunction { sriov, ..Self::new(identity, bars, &device_specific, &capabilities)? })
+        Ok(PciFunction { sriov, ..Self::new(identity, bars, device_specific, &capabilities)? })
     }
 
     /// Builds a function in its state after a conventional reset. The capability lists follow the order of

@@ -117,21 +117,6 @@ pub enum Pin {
 }
 
 impl Identity {
-    /// Returns the identity of an Intel data center GPU: a display controller that is not VGA compatible. Subsystem
-    /// 8086:4905 is used by Intel's own DG2 boards.
-    pub const fn data_center_gpu(device: u16, revision: u8) -> Self {
-        Identity {
-            vendor: 0x8086,
-            device,
-            revision,
-            class: 0x03_80_00,
-            subsystem_vendor: 0x8086,
-            subsystem: 0x4905,
-            serial: 0,
-            pin: None,
-        }
-    }
-
     /// The header registers, without BARs and capability pointer. `spaces` has the bits of the command register set that
     /// enable the address spaces of the BARs.
     pub fn fields(&self, spaces: Command) -> [Field; 8] {

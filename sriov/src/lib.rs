@@ -3,13 +3,14 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub use arctic_number as number;
+
 pub mod bar;
 pub mod capability;
 pub mod config;
 pub mod event;
 pub mod function;
 pub mod header;
-pub mod number;
 pub mod part;
 pub mod register;
 pub mod registers;

@@ -12,17 +12,16 @@ use std::fmt;
 
 use bitfield_struct::bitfield;
 
-use crate::bar::{BAR_REGISTERS, Bar, BarError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::bar::{BAR_REGISTERS, Bar, BarError, BarKind};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
-use crate::number::{high, low};
 use crate::part::PartId;
 use crate::register::{Register, registers};
 use crate::reverted::RevertedWrites;
+use arctic_number::{high, low};
 
-/// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
-/// (V13-002, contract D.1).
-pub const MAX_VFS: u16 = 63;
+/// Maximum number of virtual functions: with an offset and a stride of 1, those for which the PF's bus has addresses.
+pub const MOST_VFS: u16 = 255;
 
 /// Routing ID offset from the PF to VF 1. VFs have consecutive routing IDs on the PF's bus, as the driver expects (xe:
 /// xe_pci_sriov_get_vf_pdev).
@@ -112,27 +111,37 @@ const MIB_SHIFT: u32 = 20;
 /// The largest size that the capability register can encode, 128 TiB, as a shift of 1 MiB.
 const VF_REBAR_LARGEST: u32 = 27;
 
-/// SR-IOV configuration of a card.
+/// SR-IOV configuration of a physical function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SriovLayout {
-    /// TotalVFs, up to [`MAX_VFS`]; 0 omits the capability.
+    /// TotalVFs, up to [`MOST_VFS`]; 0 omits the capability.
     pub total_vfs: u16,
-    /// Supported sizes in bytes of a VF's local memory BAR, powers of two of at least 1 MiB. Software selects one with
-    /// VF Resizable BAR. Must contain a single size if the VMM does not support resizing.
-    pub vf_lmem_sizes: Vec<u64>,
-    /// Size after reset, one of `vf_lmem_sizes`.
-    pub vf_lmem_bytes: u64,
+    /// Offset of the SR-IOV capability; not 0x100 (see [`read_config_disguised`](crate::function::PciFunction::read_config_disguised)).
+    pub at: u16,
+    /// Offset of the VF Resizable BAR capability.
+    pub vf_rebar: u16,
+    /// The VF BARs, of one VF, with their sizes after reset: 64-bit memory.
+    pub bars: Vec<Bar>,
+    /// Index of the VF BAR whose size software selects with VF Resizable BAR.
+    pub resizable: u8,
+    /// Supported sizes of that BAR in bytes, powers of two of at least 1 MiB. Must contain only the size after reset if the
+    /// VMM does not support resizing.
+    pub sizes: Vec<u64>,
 }
 
 /// Invalid SR-IOV configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SriovError {
-    /// More than [`MAX_VFS`].
+    /// More VFs than the function can have.
     TotalVfs(u16),
     /// A VF BAR size that VF Resizable BAR cannot encode.
-    LmemSize(u64),
+    Size(u64),
     /// The VF BAR size after reset is not among the supported sizes.
     NotOffered(u64),
+    /// The VF BAR with this index is not 64-bit memory.
+    Kind(u8),
+    /// The resizable VF BAR is not one of the VF BARs.
+    Resizable(u8),
     /// A size that no BAR can have.
     Bar(BarError),
 }
@@ -140,13 +149,13 @@ pub enum SriovError {
 impl fmt::Display for SriovError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SriovError::TotalVfs(total) => write!(f, "{total} VFs requested: a card supports at most {MAX_VFS}"),
-            SriovError::LmemSize(size) => {
-                write!(f, "invalid VF local memory BAR size {size:#x}: must be a power of two of at least 1 MiB")
+            SriovError::TotalVfs(total) => write!(f, "{total} VFs requested: more than the function can have"),
+            SriovError::Size(size) => {
+                write!(f, "invalid VF BAR size {size:#x}: must be a power of two of at least 1 MiB")
             }
-            SriovError::NotOffered(size) => {
-                write!(f, "the VF local memory BAR size {size:#x} is not among the supported sizes")
-            }
+            SriovError::NotOffered(size) => write!(f, "the VF BAR size {size:#x} is not among the supported sizes"),
+            SriovError::Kind(bar) => write!(f, "VF BAR {bar} is not 64-bit memory"),
+            SriovError::Resizable(bar) => write!(f, "the resizable VF BAR {bar} is not one of the VF BARs"),
             SriovError::Bar(error) => error.fmt(f),
         }
     }
@@ -208,8 +217,10 @@ pub(crate) struct Sriov {
     at: u16,
     vf_rebar: u16,
     total_vfs: u16,
-    bars: [Bar; 2],
-    /// Bit n: VF BAR 2 supports 1 MiB << n.
+    bars: Vec<Bar>,
+    /// Index of the resizable VF BAR.
+    resizable: u8,
+    /// Bit n: the resizable VF BAR supports 1 MiB << n.
     sizes: u32,
 }
 
@@ -217,34 +228,28 @@ pub(crate) struct Sriov {
 fn rebar_size(bytes: u64) -> Result<u8, SriovError> {
     let shift = bytes.checked_ilog2().filter(|_| bytes.is_power_of_two()).and_then(|log2| log2.checked_sub(MIB_SHIFT));
     let shift = shift.filter(|shift| *shift <= VF_REBAR_LARGEST).and_then(|shift| u8::try_from(shift).ok());
-    shift.ok_or(SriovError::LmemSize(bytes))
+    shift.ok_or(SriovError::Size(bytes))
 }
 
 impl Sriov {
-    /// Builds the capability at `at` and VF Resizable BAR at `vf_rebar`, for VFs with this device ID. `None` without
-    /// VFs.
-    pub fn new(
-        layout: &SriovLayout,
-        device: u16,
-        at: u16,
-        vf_rebar: u16,
-    ) -> Result<Option<(Self, [Capability; 2])>, SriovError> {
+    /// Builds the SR-IOV and the VF Resizable BAR capability, for VFs with this device ID. `None` without VFs.
+    pub fn new(layout: &SriovLayout, device: u16) -> Result<Option<(Self, [Capability; 2])>, SriovError> {
         match layout.total_vfs {
             0 => return Ok(None),
-            1..=MAX_VFS => {}
+            1..=MOST_VFS => {}
             more => return Err(SriovError::TotalVfs(more)),
         }
-        let sizes =
-            layout.vf_lmem_sizes.iter().try_fold(0_u32, |mask, size| rebar_size(*size).map(|n| mask | 1 << n))?;
-        let size = rebar_size(layout.vf_lmem_bytes)?;
-        if sizes & 1 << size == 0 {
-            return Err(SriovError::NotOffered(layout.vf_lmem_bytes));
+        let SriovLayout { total_vfs, at, vf_rebar, ref bars, resizable, ref sizes } = *layout;
+        if let Some(bar) = bars.iter().find(|bar| !matches!(bar.kind(), BarKind::Memory64 { .. })) {
+            return Err(SriovError::Kind(bar.index()));
         }
-        // Both prefetchable, as on the PF, so that they can be placed above 4 GiB.
-        let bars = [
-            Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
-            Bar::memory_64(LMEM_BAR, layout.vf_lmem_bytes, true)?,
-        ];
+        let sizes = sizes.iter().try_fold(0_u32, |mask, size| rebar_size(*size).map(|n| mask | 1 << n))?;
+        let bytes = bars.iter().find(|bar| bar.index() == resizable).map(Bar::size);
+        let bytes = bytes.ok_or(SriovError::Resizable(resizable))?;
+        let size = rebar_size(bytes)?;
+        if sizes & 1 << size == 0 {
+            return Err(SriovError::NotOffered(bytes));
+        }
         let control =
             SriovControl::new().with_vf_enable(true).with_vf_memory_space(true).with_ari_capable_hierarchy(true);
         let mut body = vec![
@@ -254,8 +259,8 @@ impl Sriov {
             // Status: has only VF migration bits.
             Field::word(0x0a, 0),
             // InitialVFs equals TotalVFs because migration is not supported.
-            Field::word(INITIAL_VFS, layout.total_vfs),
-            Field::word(INITIAL_VFS + 2, layout.total_vfs),
+            Field::word(INITIAL_VFS, total_vfs),
+            Field::word(INITIAL_VFS + 2, total_vfs),
             Field::word(NUM_VFS, 0).writable(0xffff),
             // Function Dependency Link: the PF's own number, which means no dependency.
             Field::byte(0x12, 0),
@@ -268,7 +273,7 @@ impl Sriov {
             Field::dword(0x3c, 0),
         ];
         body.extend(bars.iter().flat_map(|bar| bar.fields_at(vf_bar_register(0, bar.index()))));
-        let rebar_control = VfRebarControl::new().with_index(LMEM_BAR).with_bars(1).with_size(size);
+        let rebar_control = VfRebarControl::new().with_index(resizable).with_bars(1).with_size(size);
         let rebar = [
             Field::register(VfRebarCapability::new().with_sizes(sizes)),
             Field::register(rebar_control).writable(VfRebarControl::new().with_size(0x3f).value()),
@@ -277,7 +282,7 @@ impl Sriov {
             Capability::extended(ID_SRIOV, 1, at, body),
             Capability::extended(ID_VF_RESIZABLE_BAR, 1, vf_rebar, rebar),
         ];
-        Ok(Some((Sriov { at, vf_rebar, total_vfs: layout.total_vfs, bars, sizes }, capabilities)))
+        Ok(Some((Sriov { at, vf_rebar, total_vfs, bars: bars.clone(), resizable, sizes }, capabilities)))
     }
 
     /// TotalVFs.
@@ -286,7 +291,7 @@ impl Sriov {
     }
 
     /// Number of enabled virtual functions; 0 while VF Enable is clear or NumVFs is invalid (V13-016).
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and there are at most 63 VFs")]
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and there are at most 255 VFs")]
     pub fn vfs(&self, config: &ConfigSpace) -> u16 {
         let enabled = self.control(config).vf_enable();
         let num_vfs = config.word(self.at + NUM_VFS);
@@ -299,7 +304,7 @@ impl Sriov {
         self.bars.iter().map(|bar| {
             let register = self.register(bar.index());
             let [low, high] = [config.dword(register), config.dword(register + 4)].map(u64::from);
-            let size = if bar.index() == LMEM_BAR { self.lmem_bytes(config) } else { bar.size() };
+            let size = if bar.index() == self.resizable { self.resized_bytes(config) } else { bar.size() };
             VfBar { index: bar.index(), address: (high << 32 | low) & !(size - 1), size }
         })
     }
@@ -347,7 +352,7 @@ impl Sriov {
     }
 
     /// Fails with the offset of a register if it has a value that no write can give it. Must be called when registers
-    /// were replaced; sets the writable bits of VF BAR 2.
+    /// were replaced; sets the writable bits of the resizable VF BAR.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn check(&self, config: &mut ConfigSpace) -> Result<(), u16> {
         if self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
@@ -360,11 +365,11 @@ impl Sriov {
         Ok(())
     }
 
-    /// Sets the writable bits of VF BAR 2 for its current size, after a write or a reset.
+    /// Sets the writable bits of the resizable VF BAR for its current size, after a write or a reset.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and a BAR has at least 4096 bytes")]
     pub fn resize(&self, config: &mut ConfigSpace) {
-        let mask = !(self.lmem_bytes(config) - 1);
-        let register = self.register(LMEM_BAR);
+        let mask = !(self.resized_bytes(config) - 1);
+        let register = self.register(self.resizable);
         config.set_writable(register, low(mask));
         config.set_writable(register + 4, high(mask));
     }
@@ -382,7 +387,8 @@ impl Sriov {
         config.register::<VfRebarControl>(self.vf_rebar).size().into()
     }
 
-    fn lmem_bytes(&self, config: &ConfigSpace) -> u64 {
+    /// Current size of the resizable VF BAR.
+    fn resized_bytes(&self, config: &ConfigSpace) -> u64 {
         1 << MIB_SHIFT << self.rebar_field(config).min(VF_REBAR_LARGEST)
     }
 }

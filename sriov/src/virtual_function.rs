@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions, both as an ordinary function in a guest and as exposed by a VMM next to the physical function.
 
-use crate::bar::{Bar, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::bar::{BAR0, Bar};
 use crate::capability::Capability;
 use crate::config::Reset;
 use crate::event::{Events, MsiMessage};
 use crate::function::{FunctionError, PciFunction};
-use crate::header::{COMMAND, Command, Identity};
-use crate::number::size;
+use crate::header::{COMMAND, Command, INTERRUPT_PIN, Identity};
 use crate::register::Register;
+use crate::registers::MsiControl;
+use arctic_number::size;
 
-/// Offset of a virtual function's Express capability.
-const EXPRESS: u16 = 0x70;
-/// Offset of a virtual function's MSI capability.
-const MSI: u16 = 0xac;
-const INTERRUPT_PIN: u16 = 0x3d;
 const EXPANSION_ROM: u16 = 0x30;
 
 impl PciFunction {
-    /// A virtual function of the card with a local memory BAR of `lmem_bytes` (a power of two): the PF's identity, BARs
-    /// of the size of the VF BARs, MSI, Express with FLR (contract A.4). It has no power management, no SR-IOV, and no
-    /// GGC word: stolen memory is visible only to the PF (V13-034), and xe does not look for it.
+    /// A virtual function as an ordinary function: with the identity of its PF, and BARs of the size of the VF BARs.
     ///
     /// BARs and memory space are controlled by the PF and survive the VF's own FLR (V13-116).
     #[allow(clippy::arithmetic_side_effects, reason = "the BAR registers lie below 0x28")]
-    pub fn virtual_function(identity: &Identity, lmem_bytes: u64) -> Result<Self, FunctionError> {
-        let bars =
-            vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
-        let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
-        let mut function = Self::new(identity, bars, &[], &capabilities)?;
+    pub fn virtual_function(
+        identity: &Identity,
+        bars: Vec<Bar>,
+        capabilities: &[Capability],
+    ) -> Result<Self, FunctionError> {
+        // VFs have no pin (PCIe 9.3.4.1.14).
+        let identity = Identity { pin: None, ..*identity };
+        let mut function = Self::new(&identity, bars, &[], capabilities)?;
         function.config.set_sticky(COMMAND, Command::new().with_memory_space(true).value());
-        for register in [GTTMMADR_BAR, LMEM_BAR].map(|bar| 0x10 + 4 * u16::from(bar)) {
-            function.config.set_sticky(register, !0);
-            function.config.set_sticky(register + 4, !0);
+        for bar in &function.bars {
+            for register in (bar.index()..).take(bar.kind().registers().into()) {
+                function.config.set_sticky(BAR0 + 4 * u16::from(register), !0);
+            }
         }
         Ok(function)
     }
@@ -40,10 +38,9 @@ impl PciFunction {
     /// The same function as seen on its bus by SR-IOV aware software: IDs read all ones, so that a bus scan does not
     /// find it (PCIe 9.3.4.1.1, 9.3.4.1.2). It has no BARs; in its command register only Bus Master Enable is writable
     /// (PCIe 9.3.4.1.3). BAR addresses come from the PF's capability ([`PciFunction::vf_bar_address`]).
-    pub fn virtual_function_on_bus(identity: &Identity) -> Result<Self, FunctionError> {
-        let identity = Identity { vendor: 0xffff, device: 0xffff, ..*identity };
-        let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
-        let mut function = Self::new(&identity, Vec::new(), &[], &capabilities)?;
+    pub fn virtual_function_on_bus(identity: &Identity, capabilities: &[Capability]) -> Result<Self, FunctionError> {
+        let identity = Identity { vendor: 0xffff, device: 0xffff, pin: None, ..*identity };
+        let mut function = Self::new(&identity, Vec::new(), &[], capabilities)?;
         function.config.set_writable(COMMAND, Command::new().with_bus_master(true).value());
         Ok(function)
     }
@@ -75,11 +72,11 @@ pub struct VfConfigShim {
     memory_space: bool,
 }
 
-/// Offsets and widths of QEMU's own reads, made independently of guest accesses: type bits of BARs (vfio_bar_prepare);
+/// Offsets and widths of QEMU's own reads, besides that of MSI control, made independently of guest accesses: type bits of BARs (vfio_bar_prepare);
 /// size of the expansion ROM (vfio_pci_size_rom; all ones would mean 2 KiB); the interrupt pin (vfio_intx_enable; a
 /// nonzero value would disable the mappings of the BARs); MSI control (vfio_msi_setup; all ones would mean 128
 /// vectors); the command register (vfio_pci_pre_reset, which writes back the value it reads).
-const VMM_READS: [(u64, usize); 10] = [
+const VMM_READS: [(u64, usize); 9] = [
     (0x10, 4),
     (0x14, 4),
     (0x18, 4),
@@ -88,7 +85,6 @@ const VMM_READS: [(u64, usize); 10] = [
     (0x24, 4),
     (EXPANSION_ROM as u64, 4),
     (INTERRUPT_PIN as u64, 1),
-    (MSI as u64 + 2, 2),
     (COMMAND as u64, 2),
 ];
 
@@ -113,7 +109,10 @@ impl VfConfigShim {
 
     /// Reads configuration space as while VF Enable is clear.
     pub fn read_disabled(&self, offset: u64, data: &mut [u8]) {
-        if data.len() <= 4 && !VMM_READS.contains(&(offset, data.len())) {
+        let access = (offset, data.len());
+        let msi_control =
+            self.function.msi.map(|msi| (u64::from(msi.saturating_add(MsiControl::AT)), MsiControl::BYTES));
+        if data.len() <= 4 && !VMM_READS.contains(&access) && msi_control != Some(access) {
             data.fill(0xff);
             return;
         }

@@ -41,6 +41,7 @@ const CARD: Group = Group {
         "arctic-guc-driver",
         "arctic-libfuzzer",
         "arctic-mi",
+        "arctic-number",
         "arctic-sriov",
         "arctic-base",
         "arctic-xehpg",
@@ -56,6 +57,7 @@ const CARD: Group = Group {
     ],
     published: &[
         "arctic-mi",
+        "arctic-number",
         "arctic-sriov",
         "arctic-base",
         "arctic-xehpg",

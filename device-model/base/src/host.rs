@@ -12,7 +12,8 @@ use vm_memory::VolatileSlice;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function(pub u8);
 
-/// Maximum number of virtual functions (V13-002).
+/// Maximum number of virtual functions of a card of any family. That of a Flex card: its LMTT directory has 64 entries, of
+/// which the first is the PF's (V13-002, contract D.1).
 pub const MAX_VFS: u8 = 63;
 /// Number of functions, for arrays indexed by function: the PF and all VFs (V13-002).
 pub const FUNCTIONS: usize = MAX_VFS as usize + 1;

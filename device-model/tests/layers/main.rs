@@ -24,7 +24,6 @@ const CRATES: &[Crate] = &[
         "sriov",
         "../sriov/src",
         &[
-            ("number", "integer conversions"),
             ("config", "configuration space: fields, write masks, resets"),
             ("bar", "base address registers"),
             ("register", "registers of configuration space as types"),
@@ -69,6 +68,7 @@ const CRATES: &[Crate] = &[
         &[
             ("sync", "the lock order of the card"),
             ("hardware_error", "the hardware errors that the card can report"),
+            ("pci", "the card as PCI functions: identity, BARs, capabilities"),
             ("gate", "isolation rules as pure functions: GGTT ownership, LMTT walk"),
             ("topology", "identities of engines, their classes and their MMIO bases"),
             ("command", "tables of the engines' commands"),

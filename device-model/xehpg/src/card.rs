@@ -40,6 +40,7 @@ use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory, Tlb};
+pub use crate::pci::GTTMMADR_BYTES;
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::Gdrst;
@@ -50,8 +51,7 @@ use arctic_base::registers::{read_dwords, write_dwords};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
-/// Size of GTTMMADR in bytes.
-pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
+const _: () = assert!(GTTMMADR_BYTES == GGTT_WINDOW + GGTT_BYTES as u64, "GTTMMADR ends with the GGTT window");
 
 /// Maximum time for which a register access waits until a worker has executed an earlier deferred request.
 const DEFERRED_WAIT: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@
 //!
 //! # Interface
 //! VMMs use the crate `arctic-gpu`, which presents the card as PCI functions. A [`profile::CardProfile`] describes a
-//! card, [`card::Card`] is the card, [`hardware_error`] has the errors that it can report. Semantic versioning applies to
+//! card, [`card::Card`] is the card, [`pci`] has its BARs, [`hardware_error`] has the errors that it can report. Semantic versioning applies to
 //! these modules, as far as `arctic-device-model` re-exports them.
 //!
 //! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are
@@ -19,6 +19,7 @@ use arctic_base::{event_count, gpu, host, report, state, trace};
 
 pub mod card;
 pub mod hardware_error;
+pub mod pci;
 pub mod profile;
 pub mod sync;
 

@@ -13,6 +13,7 @@ use self::limits::Limits;
 use self::provision::{GgttAccess, Provision, VfLocalMemory};
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
 use crate::heci::controller::{self, Controller, FirmwareVersions};
+use crate::pci;
 use crate::registers::RegisterFile;
 use crate::sensors::Power;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
@@ -207,7 +208,7 @@ impl CardProfile {
 
     /// Returns what the firmware of the graphics system controller reports.
     pub fn controller(&self) -> Controller {
-        let Identity { subsystem_vendor, subsystem, .. } = Identity::data_center_gpu(self.device, self.revision);
+        let Identity { subsystem_vendor, subsystem, .. } = pci::identity(self.device, self.revision);
         let stepping = self.die.steppings.iter().find(|(revision, _)| *revision == self.revision);
         Controller {
             versions: self.firmware.clone(),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arctic_device_model::pci::{GTTMMADR_BAR, LMEM_BAR};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::bar::BAR0;
 use arctic_sriov::header::{COMMAND, Command, Identity};
@@ -19,7 +20,7 @@ use super::attempts::{Failure, Series};
 use super::placement::{BarAddresses, Outcome, Placement, Step};
 use super::window::{self, Pf, WindowError};
 use crate::line_limit::LineLimit;
-use crate::pci::{GTTMMADR_BAR, LMEM_BAR, PciDevice};
+use crate::pci::PciDevice;
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{ClientDma, DmaError};
 

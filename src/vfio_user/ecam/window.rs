@@ -5,7 +5,7 @@
 //! recognised: by its IDs, and by the current contents of the VF BAR registers in its SR-IOV capability, which the guest
 //! has written.
 
-use arctic_sriov::function::SRIOV_CAPABILITY;
+use arctic_device_model::pci::SRIOV_CAPABILITY;
 use arctic_sriov::header::Identity;
 use arctic_sriov::sriov_capability::VF_BAR0;
 
@@ -108,7 +108,7 @@ mod tests {
     const BASES: [u64; 4] = [0xb000_0000, 0xe000_0000, 0xc000_0000, 0x8000_0000];
 
     fn pf() -> Pf {
-        Pf { identity: Identity::data_center_gpu(0x56c0, 8), vf_bars: [0x10_0000_0000, 0x20_0000_0000] }
+        Pf { identity: arctic_device_model::pci::identity(0x56c0, 8), vf_bars: [0x10_0000_0000, 0x20_0000_0000] }
     }
 
     fn configured(base: u64) -> Ecam {

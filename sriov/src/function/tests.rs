@@ -10,14 +10,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::config::CONFIG_BYTES;
 use crate::event::MsiMessage;
-use crate::testing::{FLEX_170, INITIATE_FLR, dword, events, word};
+use crate::testing::{FLEX_170, INITIATE_FLR, MEMORY_BAR, REGISTERS_BAR, dword, events, physical, word};
 
 const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;
 const PMCSR: u64 = 0xd4;
 
 fn flex_170() -> PciFunction {
-    PciFunction::physical(&FLEX_170, 16 << 30, None).unwrap()
+    physical(16 << 30, None).unwrap()
 }
 
 /// Contract A.1, A.3: the IDs that drivers match, no INTx, and the GGC word that i915 reads.
@@ -60,12 +60,12 @@ fn bars_are_sized_and_placed() {
     function.write_config(0x18, &[0; 4]);
     assert_eq!(
         events(function.write_config(0x1c, &8_u32.to_le_bytes())),
-        [Event::BarMoved { bar: LMEM_BAR, address: 0x8_0000_0000 }]
+        [Event::BarMoved { bar: MEMORY_BAR, address: 0x8_0000_0000 }]
     );
-    assert_eq!(function.decoded(LMEM_BAR), None);
+    assert_eq!(function.decoded(MEMORY_BAR), None);
     assert_eq!(events(function.write_config(4, &[0x06, 0])), [Event::MemorySpace(true), Event::BusMaster(true)]);
-    assert_eq!(function.decoded(GTTMMADR_BAR), Some(0xfe00_0000));
-    assert_eq!(function.decoded(LMEM_BAR), Some(0x8_0000_0000));
+    assert_eq!(function.decoded(REGISTERS_BAR), Some(0xfe00_0000));
+    assert_eq!(function.decoded(MEMORY_BAR), Some(0x8_0000_0000));
     assert_eq!(dword(&function, 0x20) | dword(&function, 0x24) | dword(&function, 0x30), 0);
 }
 
@@ -109,7 +109,7 @@ fn function_level_reset() {
         [
             Event::FunctionLevelReset,
             Event::MemorySpace(false),
-            Event::BarMoved { bar: GTTMMADR_BAR, address: 0 },
+            Event::BarMoved { bar: REGISTERS_BAR, address: 0 },
             Event::BusMaster(false),
             Event::Msi(None),
         ]
@@ -136,18 +136,18 @@ fn power_states() {
     function.write_config(4, &[6, 0]);
     assert_ne!(word(&function, PMCSR) & 1 << 3, 0);
     assert_eq!(events(function.write_config(PMCSR, &[3, 0])), [Event::PowerState(PowerState::D3hot)]);
-    assert_eq!(function.decoded(GTTMMADR_BAR), None);
+    assert_eq!(function.decoded(REGISTERS_BAR), None);
     assert_eq!(events(function.write_config(PMCSR, &[1, 0])), []);
     assert_eq!(function.power_state(), PowerState::D3hot);
     assert_eq!(events(function.write_config(PMCSR, &[0, 0])), [Event::PowerState(PowerState::D0)]);
-    assert_eq!(function.decoded(GTTMMADR_BAR), Some(0));
+    assert_eq!(function.decoded(REGISTERS_BAR), Some(0));
     assert!(function.bus_master());
 }
 
 /// A memory size in the card file that is not a valid BAR size is an error, not a panic.
 #[test]
 fn impossible_memory_size_is_refused() {
-    let result = PciFunction::physical(&FLEX_170, 3 << 30, None);
+    let result = physical(3 << 30, None);
     assert_eq!(
         result.err(),
         Some(FunctionError::Bar(BarError::Size(3 << 30, BarKind::Memory64 { prefetchable: true })))
@@ -191,7 +191,7 @@ proptest! {
     fn events_cover_every_change(writes in prop::collection::vec(access(), 1..64)) {
         let mut function = flex_170();
         let (mut memory, mut master, mut power, mut msi) = (false, false, PowerState::D0, None);
-        let mut bars = [(GTTMMADR_BAR, 0), (LMEM_BAR, 0)];
+        let mut bars = [(REGISTERS_BAR, 0), (MEMORY_BAR, 0)];
         for (offset, data) in &writes {
             for event in function.write_config(*offset, data) {
                 match event {

@@ -9,13 +9,10 @@ use crate::bar::{Bar, BarKind};
 use crate::capability::{Capability, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::Field;
 use crate::event::Event;
-use crate::sriov_capability::SriovLayout;
-use crate::testing::{FLEX_170, dword, events, word};
+use crate::testing::{FLEX_170, dword, events, layout, physical, word};
 
 fn flex_170() -> PciFunction {
-    let layout =
-        SriovLayout { total_vfs: 31, vf_lmem_sizes: vec![256 << 20, 512 << 20, 1 << 30], vf_lmem_bytes: 512 << 20 };
-    PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout)).unwrap()
+    physical(16 << 30, Some(&layout(31, &[256 << 20, 512 << 20, 1 << 30], 512 << 20))).unwrap()
 }
 
 fn conventional() -> PciFunction {

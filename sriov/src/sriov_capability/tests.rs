@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::function::{FunctionError, PciFunction};
 use crate::registers::DeviceControl;
 use crate::testing::{
-    ARI_CAPABLE_HIERARCHY, FLEX_170, INITIATE_FLR, VF_ENABLE, VF_MEMORY_SPACE_ENABLE, dword, events, word,
+    ARI_CAPABLE_HIERARCHY, INITIATE_FLR, VF_ENABLE, VF_MEMORY_SPACE_ENABLE, dword, events, physical, word,
 };
 
 const SRIOV: u64 = 0x320;
@@ -22,11 +22,11 @@ const NUMBER: u64 = SRIOV + NUM_VFS as u64;
 const LMEM: u64 = SRIOV + VF_BAR0 as u64 + 8;
 
 fn layout(total_vfs: u16) -> SriovLayout {
-    SriovLayout { total_vfs, vf_lmem_sizes: vec![256 << 20, 512 << 20, 4 << 30], vf_lmem_bytes: 512 << 20 }
+    crate::testing::layout(total_vfs, &[256 << 20, 512 << 20, 4 << 30], 512 << 20)
 }
 
 fn card() -> PciFunction {
-    PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(63))).unwrap()
+    physical(16 << 30, Some(&layout(63))).unwrap()
 }
 
 fn write_word(function: &mut PciFunction, offset: u64, value: u16) -> Vec<Event> {
@@ -67,7 +67,7 @@ fn extended_capability_list() {
     let function = card();
     let expected = [(0x100, 0x0003), (0x200, ID_ARI), (SRIOV, ID_SRIOV), (VF_REBAR, ID_VF_RESIZABLE_BAR)];
     assert_eq!(extended_capabilities(|at| dword(&function, at)), expected);
-    let without = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(0))).unwrap();
+    let without = physical(16 << 30, Some(&layout(0))).unwrap();
     assert_eq!(extended_capabilities(|at| dword(&without, at)), [(0x100, 0x0003)]);
     assert_eq!((without.total_vfs(), without.vfs_enabled(), without.vf_bars().count()), (0, 0, 0));
 }
@@ -288,12 +288,27 @@ fn bulk_reads_report_vendor_specific_capabilities() {
 /// Errors in the card file are reported, not panics.
 #[test]
 fn impossible_layouts_are_refused() {
-    let built = |layout: SriovLayout| PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout)).err();
-    let with = |sizes: &[u64], size| SriovLayout { vf_lmem_sizes: sizes.to_vec(), vf_lmem_bytes: size, ..layout(1) };
-    assert_eq!(built(layout(64)), Some(FunctionError::Sriov(SriovError::TotalVfs(64))));
+    let built = |layout: SriovLayout| physical(16 << 30, Some(&layout)).err();
+    let with = |sizes: &[u64], size| crate::testing::layout(1, sizes, size);
+    let refused = |error| Some(FunctionError::Sriov(error));
+    assert_eq!(built(layout(256)), refused(SriovError::TotalVfs(256)));
+    assert_eq!(built(layout(255)), None);
     for size in [0, 3 << 30, 512 << 10, 1 << 48] {
-        assert_eq!(built(with(&[size], 1 << 30)), Some(FunctionError::Sriov(SriovError::LmemSize(size))));
-        assert_eq!(built(with(&[1 << 30], size)), Some(FunctionError::Sriov(SriovError::LmemSize(size))));
+        assert_eq!(built(with(&[size], 1 << 30)), refused(SriovError::Size(size)));
+    }
+    for size in [0, 3 << 30] {
+        let kind = BarKind::Memory64 { prefetchable: true };
+        assert_eq!(crate::testing::bars(size).err(), Some(FunctionError::Bar(BarError::Size(size, kind))));
+    }
+    for size in [512 << 10, 1 << 48] {
+        assert_eq!(built(with(&[1 << 30], size)), refused(SriovError::Size(size)));
+    }
+    assert_eq!(built(SriovLayout { resizable: 4, ..layout(1) }), refused(SriovError::Resizable(4)));
+    for bar in [Bar::new(4, 64, BarKind::Io), Bar::new(5, 4096, BarKind::Memory32 { prefetchable: false })] {
+        let mut layout = layout(1);
+        layout.bars.extend(bar);
+        let index = layout.bars.last().map_or(0, Bar::index);
+        assert_eq!(built(layout), refused(SriovError::Kind(index)));
     }
     assert_eq!(built(with(&[1 << 30], 2 << 30)), Some(FunctionError::Sriov(SriovError::NotOffered(2 << 30))));
     assert_eq!(built(with(&[1 << 20, 1 << 47], 1 << 47)), None);
@@ -324,8 +339,8 @@ proptest! {
             while VF Enable is set, and their number does not change while they exist. Read-only registers do not \
             change"
         );
-        let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
-        let fresh = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        let mut function = physical(16 << 30, Some(&layout(total))).unwrap();
+        let fresh = physical(16 << 30, Some(&layout(total))).unwrap();
         let (mut vfs, mut memory) = (0, false);
         let mut bars: Vec<VfBar> = function.vf_bars().collect();
         for (offset, data) in &writes {
@@ -353,7 +368,7 @@ proptest! {
             for bar in &bars {
                 prop_assert!(bar.size.is_power_of_two() && bar.address % bar.size == 0);
             }
-            prop_assert!(layout(total).vf_lmem_sizes.contains(&bars[1].size));
+            prop_assert!(layout(total).sizes.contains(&bars[1].size));
             prop_assert!(dword(&function, SRIOV + 0x20).is_power_of_two());
         }
         for at in [0, 4, 0xc, 0x14, 0x18, 0x1c, 0x34, 0x38, 0x3c] {
@@ -419,8 +434,8 @@ fn every_vf_bar() {
     let mut windows = 0;
     for (n, size) in sizes.iter().enumerate() {
         for total_vfs in [1, 2, 62, 63] {
-            let layout = SriovLayout { total_vfs, vf_lmem_sizes: sizes.clone(), vf_lmem_bytes: sizes[0] };
-            let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout)).unwrap();
+            let layout = crate::testing::layout(total_vfs, &sizes, sizes[0]);
+            let mut function = physical(16 << 30, Some(&layout)).unwrap();
             write_dword(&mut function, VF_REBAR + 8, (n as u32) << 8);
             for address in (0..64).flat_map(|bit| [1_u64 << bit, !(1 << bit)]).chain([0, u64::MAX]) {
                 function.write_config(LMEM, &address.to_le_bytes());
@@ -443,7 +458,7 @@ fn every_vf_bar() {
 #[test]
 fn every_number_of_vfs() {
     for total in [1, 2, 31, 62, 63] {
-        let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        let mut function = physical(16 << 30, Some(&layout(total))).unwrap();
         for number in 0..=u16::MAX {
             let raised = enable(&mut function, number);
             let expected = if number <= total { number } else { 0 };

@@ -9,12 +9,14 @@ use super::*;
 use crate::config::CONFIG_BYTES;
 use crate::event::Event;
 use crate::registers::DeviceControl;
-use crate::testing::{COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, FLEX_170, INITIATE_FLR};
+use crate::testing::{
+    COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, EXPRESS, FLEX_170, INITIATE_FLR, MSI, bars, vf_capabilities,
+};
 
 const FLR_BYTE: u64 = EXPRESS as u64 + DeviceControl::AT as u64 + 1;
 
 fn plain() -> PciFunction {
-    PciFunction::virtual_function(&FLEX_170, 512 << 20).unwrap()
+    PciFunction::virtual_function(&FLEX_170, bars(512 << 20).unwrap(), &vf_capabilities()).unwrap()
 }
 
 fn shim() -> VfConfigShim {
@@ -65,7 +67,7 @@ fn identity_and_capabilities() {
 /// space bit. All other registers equal those of an assigned VF.
 #[test]
 fn vf_on_an_sriov_bus_has_no_ids_or_bars() {
-    let mut function = PciFunction::virtual_function_on_bus(&FLEX_170).unwrap();
+    let mut function = PciFunction::virtual_function_on_bus(&FLEX_170, &vf_capabilities()).unwrap();
     function.write_config(COMMAND.into(), &0xffff_u16.to_le_bytes());
     for bar in (0x10..0x28).step_by(4) {
         function.write_config(bar, &u32::MAX.to_le_bytes());

@@ -15,10 +15,11 @@ use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::doorbell;
 use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, ManualClock};
+use arctic_device_model::pci::{GTTMMADR_BAR, LMEM_BAR};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
 use arctic_device_model::registers::RegisterFile;
-use arctic_gpu::pci::{Event, GTTMMADR_BAR, LMEM_BAR};
+use arctic_gpu::pci::Event;
 use arctic_gpu::{CardFunction, Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 

@@ -3,8 +3,8 @@
 //! the conventions of vhost-user backends (QEMU: docs/interop/vhost-user.json), the document has the device's `type`
 //! and its `features`.
 
+use arctic_device_model::host::MAX_VFS;
 use arctic_sriov::header::Identity;
-use arctic_sriov::sriov_capability::MAX_VFS;
 use clap::Args;
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ struct Device {
     subsystem: String,
     class: String,
     /// Maximum number of virtual functions of a card file.
-    max_vfs: u16,
+    max_vfs: u8,
 }
 
 #[derive(Serialize)]
@@ -70,8 +70,7 @@ impl Capabilities {
         let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);
         let (major, minor) = PROTOCOL_VERSION;
         let default = card_file::parse(BUILT_IN[0].0, BUILT_IN[0].1)?;
-        let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } =
-            Identity::data_center_gpu(default.device, default.revision);
+        let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } = default.identity();
         let [vendor, device, subsystem_vendor, subsystem] =
             [vendor, device, subsystem_vendor, subsystem].map(|id| format!("{id:#06x}"));
         let card = |(name, text)| {

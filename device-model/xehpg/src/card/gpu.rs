@@ -6,7 +6,6 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arctic_sriov::bar::{GTTMMADR_BAR, LMEM_BAR};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,6 +15,7 @@ use crate::event_count::EventCount;
 use crate::gpu::{BarMapping, Gpu, IoRegister, ReportableError, Status, Values, WorkStatus};
 use crate::hardware_error::HardwareError;
 use crate::host::{Clock, Function};
+use crate::pci::{GTTMMADR_BAR, LMEM_BAR};
 use crate::registers::REGISTER_BYTES;
 use crate::report::Report;
 use crate::trace::Recorder;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
-use arctic_sriov::sriov_capability::SriovLayout;
 
 use super::Card;
 use super::bar_files::{self, BarFiles, FunctionFiles};
 use crate::gpu::{Gpu, Host, Model, PowerOnError};
 use crate::memory::{Memories, VfMemory};
+use crate::pci;
 use crate::profile::CardProfile;
 use crate::profile::limits::Limits;
 use crate::profile::provision::{GgttAccess, VfLocalMemory};
@@ -21,7 +21,7 @@ impl Model for CardProfile {
     }
 
     fn identity(&self) -> Identity {
-        Identity::data_center_gpu(self.device, self.revision)
+        pci::identity(self.device, self.revision)
     }
 
     fn total_vfs(&self) -> u8 {
@@ -38,17 +38,15 @@ impl Model for CardProfile {
     }
 
     fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
-        let vf_bar = self.vf_local_memory_bar();
-        let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
-        PciFunction::physical(&self.identity(), self.local_memory_bar(), (vfs != 0).then_some(&layout))
+        pci::physical(&self.identity(), self.local_memory_bar(), vfs, &[self.vf_local_memory_bar()])
     }
 
     fn virtual_function(&self) -> Result<PciFunction, FunctionError> {
-        PciFunction::virtual_function(&self.identity(), self.vf_local_memory_bar())
+        pci::virtual_function(&self.identity(), self.vf_local_memory_bar())
     }
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
-        PciFunction::virtual_function_on_bus(&self.identity())
+        pci::virtual_function_on_bus(&self.identity())
     }
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {

@@ -19,7 +19,7 @@ fn ecam() -> Ecam {
 }
 
 fn identity() -> Identity {
-    Identity::data_center_gpu(0x56c0, 8)
+    arctic_device_model::pci::identity(0x56c0, 8)
 }
 
 /// The PF's client; its messages arrive on this thread.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Integer conversions by purpose: halves of a qword, and sizes and counts in host memory.
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 /// Bits 31:0.
 #[inline]
