@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
-use super::budget::POLL_INTERVAL;
+use super::connection::{Closed, TimeLeft, next_poll};
 use super::inbox::{Inbox, Received};
 use super::wire::Header;
 
@@ -30,19 +30,6 @@ const GRACE: Duration = Duration::from_millis(100);
 const UNNEGOTIATED: Duration = Duration::from_secs(1);
 /// Interval at which that is checked while another client waits.
 const RECHECK: Duration = Duration::from_millis(2);
-
-/// Why a connection ended.
-#[derive(Debug)]
-pub enum Closed {
-    /// The client closed the connection between two messages.
-    ByClient,
-    /// The server is stopping.
-    Stopped,
-    /// The client has not negotiated the version, and another client connects.
-    GaveWay,
-    /// The stream is broken: a read or write failed, or it ended inside a message.
-    Broken(io::Error),
-}
 
 /// Events for which the thread of a function waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +54,6 @@ impl PollToken for Wake {
             _ => Wake::Listener,
         }
     }
-}
-
-/// Returns the remaining time that a thread may wait for the client. Called at every [`POLL_INTERVAL`] interval of a wait.
-pub type TimeLeft<'a> = dyn Fn(Instant) -> Duration + 'a;
-
-/// Returns a patience that ends after `time` from now.
-pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
-    let begun = Instant::now();
-    move |now| time.saturating_sub(now.saturating_duration_since(begun))
-}
-
-/// Returns the time until the next check; `None` if the patience has ended.
-pub fn next_poll(time_left: &TimeLeft<'_>) -> Option<Duration> {
-    Some(time_left(Instant::now()).min(POLL_INTERVAL)).filter(|timeout| !timeout.is_zero())
 }
 
 /// The sending half, shared by the function's thread (replies) and engine threads (DMA messages).
@@ -325,6 +298,7 @@ pub(super) mod tests {
     use std::io::Read;
 
     use super::*;
+    use crate::vfio_user::connection::for_a_time;
 
     /// Both halves of a connection, and the client's socket.
     pub fn connection() -> (Sender, Arc<Inbox>, UnixStream) {

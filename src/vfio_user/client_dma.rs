@@ -12,7 +12,8 @@ use arctic_device_model::host::Function;
 use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, Moment, StepBudget, run_delay};
-use super::channel::{Sender, TimeLeft, for_a_time};
+use super::channel::Sender;
+use super::connection::{DmaError, TimeLeft, for_a_time};
 use super::inbox::{Inbox, Reply};
 use super::quota::Ledger;
 use super::wire::{Builder, DmaAccess, Header, command};
@@ -23,22 +24,6 @@ const ACCESS_LEN: usize = size_of::<DmaAccess>();
 
 /// Remedy for slow accesses to guest memory.
 const REMEDY: &str = "give QEMU -object memory-backend-memfd,id=ram,size=SIZE,share=on and -machine memory-backend=ram";
-
-/// Errors of a DMA message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DmaError {
-    /// The client has disconnected, does not reply, or is not asked because it has used up its budget. The access may
-    /// still be performed, and can be retried.
-    #[error("the client does not reply")]
-    NoAnswer,
-    /// The client replied with this error number; QEMU replies ENODEV while bus mastering is off.
-    #[error("the client replied with errno {0}")]
-    Refused(u32),
-    /// Called on the connection's own thread, which must receive the reply.
-    #[error("called on the thread that receives the client's replies")]
-    WrongThread,
-}
 
 /// The client as the provider of guest memory. Engine threads send requests; they or the connection's thread receive the
 /// replies (`inbox`).

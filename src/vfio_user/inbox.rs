@@ -22,8 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use super::budget::POLL_INTERVAL;
-use super::channel::{Closed, TimeLeft, next_poll};
-use super::client_dma::DmaError;
+use super::connection::{Closed, DmaError, TimeLeft, next_poll};
 use super::wire::{FLAG_ERROR, HEADER_LEN, Header, MAX_DATA, MAX_FDS};
 
 /// Maximum number of queued requests, and of the bytes of their bodies and of their descriptors, at which no more is

@@ -6,6 +6,7 @@ mod budget;
 mod channel;
 mod client_dma;
 mod clients;
+mod connection;
 pub mod ecam;
 mod inbox;
 pub(crate) mod irq;
@@ -21,8 +22,9 @@ mod start_error;
 pub mod wire;
 
 pub use budget::StepBudget;
-pub use client_dma::{ClientDma, DmaError};
+pub use client_dma::ClientDma;
 pub use clients::{Served, ServedCard};
+pub use connection::DmaError;
 pub use irq::Vectors;
 pub use server::{Function, Server, Settings};
 pub use session::PROTOCOL_VERSION;
@@ -31,7 +33,8 @@ pub use start_error::StartError;
 /// Access to a session for tests that drive it message by message, without a thread.
 #[doc(hidden)]
 pub mod test_driver {
-    pub use super::channel::{Channel, Closed, Wake};
+    pub use super::channel::{Channel, Wake};
+    pub use super::connection::Closed;
     pub use super::session::Session;
 }
 

@@ -15,7 +15,8 @@ use arctic_device_model::sync::IgnorePoison;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
-use super::channel::{Channel, Closed, Sender, Wake};
+use super::channel::{Channel, Sender, Wake};
+use super::connection::Closed;
 use super::memory::GuestMemory;
 use super::session::Session;
 use super::socket::{self, SocketPath};

@@ -11,8 +11,9 @@ use arctic_sriov::number;
 use serde::{Deserialize, Serialize};
 use vfio_bindings::bindings::vfio::*;
 
-use super::channel::{Channel, Closed, SEND_TIMEOUT, for_a_time};
+use super::channel::{Channel, SEND_TIMEOUT};
 use super::client_dma::ClientDma;
+use super::connection::{Closed, for_a_time};
 use super::memory::GuestMemory;
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, Vectors};
