@@ -199,7 +199,7 @@ const LONGEST_ROOT: usize = 70;
 
 /// Creates a directory for the sockets of a card, which is removed when the value is dropped. It is private, because the
 /// sockets give access to guest memory. It is in the first directory that permits it of `$XDG_RUNTIME_DIR`, `$TMPDIR` and
-/// /tmp; a longer path than [`LONGEST_ROOT`] is not used.
+/// /tmp; a longer path than `LONGEST_ROOT` is not used.
 pub fn sockets() -> Result<TempDir> {
     let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let roots = [variable("XDG_RUNTIME_DIR"), variable("TMPDIR"), Some("/tmp".into())];
