@@ -72,7 +72,7 @@ const CARD: Group = Group {
     fuzz: Some("fuzz/Cargo.toml"),
     checks: &[Step {
         line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz",
-        minutes: 8,
+        minutes: 20,
     }],
     jobs: jobs::CARD,
 };
@@ -86,7 +86,7 @@ const AFUC: Group = Group {
     fuzz: Some("afuc/fuzz/Cargo.toml"),
     checks: &[Step {
         line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-afuc/long-tests --test fuzz",
-        minutes: 4,
+        minutes: 12,
     }],
     jobs: jobs::AFUC,
 };
@@ -103,7 +103,7 @@ const EU: Group = Group {
         Step { line: "cargo check --release {packages} --no-default-features --quiet", minutes: 3 },
         Step {
             line: "ARCTIC_FUZZ_SECONDS={fuzz_seconds} cargo test --release {packages} --features arctic-eu/long-tests --test fuzz",
-            minutes: 4,
+            minutes: 12,
         },
     ],
     jobs: jobs::EU,
@@ -169,7 +169,7 @@ impl Group {
                     minutes: 10,
                 },
                 Step { line: "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet", minutes: 5 },
-                Step { line: "cargo package --allow-dirty --no-verify --quiet {published}", minutes: 2 },
+                Step { line: "cargo package --allow-dirty --no-verify --quiet {published}", minutes: 5 },
             ],
             Stage::Quick => &[Step { line: "cargo nextest run --release {packages}", minutes: 20 }],
             Stage::Test => &[
