@@ -28,11 +28,8 @@ fn upload_good_image() {
     assert!(host.guc.firmware().is_none());
 }
 
-/// The boot ROM checks what is in WOPCM: a guest that changes the image or its signature after they were read has no
-/// effect on the checks.
-#[test]
-fn image_in_guest_memory_is_read_once() {
-    let mut host = Host::new();
+/// Copies the firmware's image from local memory to memory of the PF's guest that is accessed by messages.
+fn image_by_messages(host: &Host) -> Arc<turns::Ram> {
     let ram = host.ram.0[0].clone();
     let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
     let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
@@ -41,6 +38,15 @@ fn image_in_guest_memory_is_read_once() {
         host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
     }
     ram.via_client.store(true, Ordering::SeqCst);
+    ram
+}
+
+/// The boot ROM checks what is in WOPCM: a guest that changes the image or its signature after they were read has no
+/// effect on the checks.
+#[test]
+fn image_in_guest_memory_is_read_once() {
+    let mut host = Host::new();
+    let ram = image_by_messages(&host);
     ram.cleared_by_reads.store(true, Ordering::SeqCst);
     assert_eq!(host.upload(), 0x8001_f0ec);
     host.guc.reset(&host.gt);
@@ -54,14 +60,7 @@ fn a_transfer_is_repeated_while_the_client_does_not_answer() {
     for answers in [true, false] {
         let mut host = Host::new();
         host.start_firmware();
-        let ram = host.ram.0[0].clone();
-        let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
-        let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
-        image.copy_to_volatile_slice(ram.slice(0, length, Access::Write).unwrap());
-        for page in 0..length as u64 / 4096 {
-            host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
-        }
-        ram.via_client.store(true, Ordering::SeqCst);
+        let ram = image_by_messages(&host);
         let lose = |lost: bool| {
             *ram.lost.lock().unwrap() = lost.then_some((false, 0..0x1000));
             ram.unanswered.store(lost, Ordering::SeqCst);
