@@ -4,7 +4,7 @@
 
 use arctic_device_model::command::blt;
 use arctic_device_model::command::{self, Length};
-use arctic_device_model::guc::action;
+use arctic_device_model::guc::messages::action;
 use arctic_device_model::topology::EngineClass;
 
 use crate::driver::{CONTEXTS, Places};

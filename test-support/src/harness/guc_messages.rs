@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use arctic_device_model::card::Card;
-use arctic_device_model::guc::action::{ACTIONS, Length};
+use arctic_device_model::guc::messages::action::{ACTIONS, Length};
 use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes as _;

@@ -10,7 +10,7 @@ use super::function_state::Emptying;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::Guc;
-use crate::guc::hxg::Error;
+use crate::guc::messages::hxg::Error;
 use crate::host::{Function, MAX_VFS, functions};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;

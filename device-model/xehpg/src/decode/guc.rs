@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Dword, Line};
-use crate::guc::hxg::{CtHeader, Header, Type};
-use crate::guc::{klv, names};
+use crate::guc::messages::hxg::{CtHeader, Header, Type};
+use crate::guc::messages::{klv, names};
 
 /// A decoded message.
 #[derive(Clone, Debug, PartialEq, Serialize)]

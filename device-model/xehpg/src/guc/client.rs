@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ctb::{Channel, Location};
 use crate::generation::Version;
+use crate::guc::messages::ctb::{Channel, Location};
 use crate::interrupts::memirq;
 use crate::memory::Gam;
 

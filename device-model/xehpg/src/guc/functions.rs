@@ -4,16 +4,15 @@
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
+use crate::guc::activity::function_activity::FunctionActivity;
+use crate::guc::client::{Client, Counters, State};
+use crate::guc::provisioning::VfConfig;
+use crate::guc::provisioning::threshold_event::Watch;
+use crate::guc::scheduler::context::{Context, GucContextId, Home};
+use crate::guc::scheduler::queue::Queue;
+use crate::guc::scheduler::share::Share;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::topology::{EngineClass, MAX_ENGINES};
-
-use super::client::{Client, Counters, State};
-use super::context::{Context, GucContextId, Home};
-use super::function_activity::FunctionActivity;
-use super::provisioning::VfConfig;
-use super::queue::Queue;
-use super::share::Share;
-use super::threshold_event::Watch;
 
 /// Number of engine classes, in the GuC's numbering.
 pub const CLASSES: usize = EngineClass::BY_GUC.len();
@@ -29,7 +28,7 @@ pub struct GucFunction {
     pub config: VfConfig,
     /// GGTT range last assigned to the function. Kept across boots, because the VF's GGTT entries survive a GuC reset.
     pub granted: Range<u64>,
-    /// Time in nanoseconds at which the PF was last notified of an FLR ([`super::control::repeat_notices`]); valid in the
+    /// Time in nanoseconds at which the PF was last notified of an FLR ([`crate::guc::provisioning::control::repeat_notices`]); valid in the
     /// state [`State::ResetPending`].
     pub(super) noticed_at: u64,
     /// Time in nanoseconds of the last PAUSE; valid in the state [`State::Paused`].
@@ -46,7 +45,7 @@ pub struct GucFunction {
     pub paused: bool,
     /// Share of the engines; follows from the configuration.
     pub share: Share,
-    /// Remaining credit of the function on each engine, in ns; negative after an overrun ([`super::round_robin`]).
+    /// Remaining credit of the function on each engine, in ns; negative after an overrun ([`crate::guc::scheduler::round_robin`]).
     pub credit: [i64; MAX_ENGINES],
     /// Busy time of each engine, and the share of engine time as shown to the drivers.
     pub activity: FunctionActivity,

@@ -2,44 +2,18 @@
 //! The GuC: firmware upload, mailbox, CT buffers, actions, and the scheduler.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-pub mod action;
 pub mod activity;
-pub mod ads;
-mod builtin_pf;
-mod capture;
 pub mod client;
-pub mod context;
-mod control;
-pub mod ctb;
-mod dma;
-mod doorbell_actions;
-pub mod doorbell_table;
-pub mod engine_map;
-pub mod engine_slot;
-pub mod firmware;
-pub mod function_activity;
+pub mod doorbell;
 pub mod functions;
-pub mod hxg;
-mod invalidations;
-pub mod klv;
-pub mod mailbox;
-pub mod member;
-pub mod names;
-pub mod parallel;
+pub mod load;
+pub mod messages;
 pub mod provisioning;
-pub mod queue;
-mod relay;
-pub mod round_robin;
 pub mod saved;
 pub mod scheduler;
-pub mod sender;
-mod service;
-pub mod share;
 pub mod slpc;
 pub mod state;
 mod step;
-pub mod threshold_event;
-pub mod thresholds;
 
 #[cfg(test)]
 mod tests;
@@ -52,14 +26,16 @@ use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::{DMA_CTRL, DmaCtrl, GUC_STATUS};
-use ads::Ads;
-use context::GucContextId;
-pub use control::FunctionReset;
-use dma::{DmaEngine, Transfer};
-use engine_map::EngineMap;
-use firmware::{Firmware, LoadFailure};
 use functions::GucFunction;
-use hxg::{Error, Outgoing};
+use load::ads::Ads;
+use load::dma::{DmaEngine, Transfer};
+use load::firmware::{self, Firmware, LoadFailure};
+use messages::hxg::{Error, Outgoing};
+use messages::mailbox;
+pub use provisioning::control::FunctionReset;
+use provisioning::{builtin_pf, control};
+use scheduler::context::GucContextId;
+use scheduler::engine_map::EngineMap;
 use scheduler::{GucCtx, Scheduler};
 use state::{Counters, GucState, PersistentState};
 
@@ -323,7 +299,7 @@ impl Guc {
         let state = self.state.as_deref_mut()?;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        doorbell_actions::serve(state, &mut ctx);
+        doorbell::serve(state, &mut ctx);
         state.post(&mut ctx);
         Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
     }

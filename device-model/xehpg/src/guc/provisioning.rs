@@ -2,15 +2,20 @@
 //! Configuration that the PF assigns to each function, as key-length-values (contract D.4, D.6, K.5; xe:
 //! abi/guc_klvs_abi.h).
 
+pub(super) mod builtin_pf;
+pub(super) mod control;
+pub mod threshold_event;
+pub mod thresholds;
+
 use std::ops::Range;
 
 use arctic_sriov::number::{self, high, low};
 use serde::{Deserialize, Serialize};
 
-use super::hxg::Error;
-use super::klv;
-use super::threshold_event::{KINDS, Kind};
 use crate::generation::SriovLimits;
+use crate::guc::messages::hxg::Error;
+use crate::guc::messages::klv;
+use crate::guc::provisioning::threshold_event::{KINDS, Kind};
 
 /// A contiguous range of ids assigned to a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,9 @@
 //! (contract B.11, K.6).
 
 use crate::gt::Gt;
+use crate::guc::messages::hxg::{Answer, Error, Reply, global_address};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::power_fields::RpStateCap;
-
-use super::hxg::{Answer, Error, Reply, global_address};
 
 /// Shared data: global state.
 const GLOBAL_STATE: u64 = 0x04;

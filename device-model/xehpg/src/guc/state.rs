@@ -2,24 +2,23 @@
 //! State of the running GuC kernel.
 
 use crate::gt::Gt;
+use crate::guc::client::Client;
+pub use crate::guc::client::Counters;
+use crate::guc::client::State;
+use crate::guc::doorbell::table::DoorbellTable;
+use crate::guc::functions::{Functions, GucFunction};
+use crate::guc::load::ads::Ads;
+use crate::guc::load::firmware::Firmware;
+use crate::guc::messages::hxg::{Answer, Error, Reply, Request};
+use crate::guc::messages::invalidations::Invalidations;
+use crate::guc::provisioning::threshold_event::Kind;
+use crate::guc::provisioning::thresholds::ThresholdMonitor;
+use crate::guc::provisioning::{Scheduling, VgtPolicy};
+use crate::guc::scheduler::context::GucContextId;
+use crate::guc::scheduler::share::{Priority, Share};
+use crate::guc::scheduler::{GucCtx, Scheduler};
+use crate::guc::slpc::Slpc;
 use crate::host::Function;
-
-use super::ads::Ads;
-use super::client::Client;
-pub use super::client::Counters;
-use super::client::State;
-use super::context::GucContextId;
-use super::doorbell_table::DoorbellTable;
-use super::firmware::Firmware;
-use super::functions::{Functions, GucFunction};
-use super::hxg::{Answer, Error, Reply, Request};
-use super::invalidations::Invalidations;
-use super::provisioning::{Scheduling, VgtPolicy};
-use super::scheduler::{GucCtx, Scheduler};
-use super::share::{Priority, Share};
-use super::slpc::Slpc;
-use super::threshold_event::Kind;
-use super::thresholds::ThresholdMonitor;
 
 /// Executes a request of [`GucCtx::function`], from its CT buffer or its mailbox.
 pub type Handler = fn(&mut GucState, &mut GucCtx<'_>, Request<'_>) -> Reply;
@@ -185,7 +184,7 @@ impl GucState {
         Ok(GucContextId { function, local })
     }
 
-    /// Returns the number ([`Context::number`](super::context::Context::number)) of context `local` of `function`.
+    /// Returns the number ([`Context::number`](crate::guc::scheduler::context::Context::number)) of context `local` of `function`.
     pub fn context_number(&self, function: Function, local: u32) -> Result<u16, Error> {
         let functions = &self.scheduler.functions;
         let number = match function.is_vf() {

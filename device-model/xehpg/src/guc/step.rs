@@ -5,15 +5,18 @@
 use arctic_sriov::number::byte;
 
 use crate::engine::EngineReport;
+use crate::guc::Step;
+use crate::guc::client::State;
+use crate::guc::doorbell;
+use crate::guc::messages::action;
+use crate::guc::messages::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
+use crate::guc::provisioning::control;
+use crate::guc::provisioning::threshold_event::Kind;
+use crate::guc::scheduler::GucCtx;
+use crate::guc::scheduler::share;
+use crate::guc::state::GucState;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
-
-use super::client::State;
-use super::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
-use super::scheduler::GucCtx;
-use super::state::GucState;
-use super::threshold_event::Kind;
-use super::{Step, action, control, doorbell_actions, share};
 
 /// Maximum number of requests taken from one CT buffer before the next function is served.
 const REQUESTS_A_TURN: usize = 32;
@@ -59,7 +62,7 @@ impl GucState {
             self.scheduler.report(ctx, report);
         }
         let more = self.take_turns(ctx);
-        doorbell_actions::serve(self, ctx);
+        doorbell::serve(self, ctx);
         action::finish_invalidations(self, ctx);
         let mut step = control::finish_pauses(self, ctx);
         let notice = control::repeat_notices(self, ctx);

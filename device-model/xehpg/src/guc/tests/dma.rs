@@ -2,7 +2,7 @@
 //! Transfers of the DMA engine that the host starts before a kernel is loaded, and those that the engine rejects.
 
 use super::*;
-use crate::guc::dma::Rejection;
+use crate::guc::load::dma::Rejection;
 use arctic_fidelity::proves;
 
 /// Spaces of an address, in bits 20:16 of its high dword.

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
-use crate::guc::context::GucContextId;
-use crate::guc::hxg::Error;
+use crate::guc::messages::hxg::Error;
+use crate::guc::scheduler::context::GucContextId;
 use arctic_fidelity::proves;
 
 const FAILURE: u32 = 0xe000_0000;
@@ -160,7 +160,7 @@ fn flr_disarms() {
 #[test]
 fn rings_of_a_vf_are_counted() {
     use crate::guc::provisioning::Quota;
-    use crate::guc::threshold_event::Kind;
+    use crate::guc::provisioning::threshold_event::Kind;
 
     const VF: Function = Function(1);
     let mut host = Host::up();

@@ -223,7 +223,7 @@ impl Host {
         assert_eq!(self.stepped(), [[3, 0x9000_1002, id, 1]]);
     }
 
-    fn slot(&self, engine: &str) -> &engine_slot::EngineSlot {
+    fn slot(&self, engine: &str) -> &scheduler::engine_slot::EngineSlot {
         self.guc.scheduler().expect("no kernel is running").slot(engine_named(engine))
     }
 

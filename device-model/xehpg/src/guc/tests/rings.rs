@@ -121,12 +121,14 @@ fn random_messages() {
     };
     let mut host = Host::up();
     for round in 0..4000 {
-        let known = &action::ACTIONS[random() as usize % action::ACTIONS.len()];
+        let known = &messages::action::ACTIONS[random() as usize % messages::action::ACTIONS.len()];
         let kind = [0, 1, 2, random() & 7][random() as usize % 4];
         let mut message = vec![0, kind << 28 | u32::from(known.code)];
         let len = match known.length {
-            action::Length::Exact(n) | action::Length::AtLeast(n) | action::Length::Either(n, _) => n,
-            action::Length::Pairs(n) => n,
+            messages::action::Length::Exact(n)
+            | messages::action::Length::AtLeast(n)
+            | messages::action::Length::Either(n, _) => n,
+            messages::action::Length::Pairs(n) => n,
         } as u32;
         for _ in 0..if random() % 4 == 0 { random() % 20 } else { len } {
             message.push(match random() % 6 {

@@ -6,8 +6,8 @@ use std::sync::Arc as StdArc;
 
 use arctic_base::host::{Function, InterruptSink};
 use arctic_xehpg::generation::XE_HPG;
-use arctic_xehpg::guc::ctb::{Channel, Location};
-use arctic_xehpg::guc::hxg::{MAX_DWORDS, Outgoing};
+use arctic_xehpg::guc::messages::ctb::{Channel, Location};
+use arctic_xehpg::guc::messages::hxg::{MAX_DWORDS, Outgoing};
 use arctic_xehpg::interrupts::{Interrupts, USER_INTERRUPT, XE_HPG_INTERRUPTS};
 use arctic_xehpg::registers::InterruptRegister;
 use arctic_xehpg::topology::EngineClass;

@@ -3,15 +3,15 @@
 
 use std::ops::Range;
 
-use super::Step;
-use super::client::State;
-use super::firmware;
-use super::hxg::{Answer, Error, Outgoing, Reply, Request};
-use super::klv;
-use super::mailbox;
-use super::provisioning::VfConfig;
-use super::scheduler::GucCtx;
-use super::state::GucState;
+use crate::guc::Step;
+use crate::guc::client::State;
+use crate::guc::load::firmware;
+use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request};
+use crate::guc::messages::klv;
+use crate::guc::messages::mailbox;
+use crate::guc::provisioning::VfConfig;
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::GucState;
 use crate::host::{Function, functions};
 use crate::memory::ggtt;
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
-use super::hxg::{CtHeader, MAX_DWORDS, Outgoing};
+use crate::guc::messages::hxg::{CtHeader, MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
 use crate::sync::atomic::{Ordering, fence};
 

@@ -5,21 +5,20 @@
 
 use arctic_sriov::number::count;
 
+use crate::guc::doorbell;
+use crate::guc::load::ads;
+use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request, global_address};
+use crate::guc::messages::invalidations::Invalidations;
+use crate::guc::messages::klv;
+use crate::guc::messages::relay;
+use crate::guc::messages::sender::Sender;
+use crate::guc::provisioning::control;
+use crate::guc::scheduler::context::Registration;
+use crate::guc::scheduler::{GucCtx, Scheduler};
+use crate::guc::slpc;
+use crate::guc::state::{GucState, Handler};
 use crate::host::{ALL_FUNCTIONS, functions};
 use crate::memory::Fault;
-
-use super::ads;
-use super::context::Registration;
-use super::control;
-use super::doorbell_actions;
-use super::hxg::{Answer, Error, Outgoing, Reply, Request, global_address};
-use super::invalidations::Invalidations;
-use super::klv;
-use super::relay;
-use super::scheduler::{GucCtx, Scheduler};
-use super::sender::Sender;
-use super::slpc;
-use super::state::{GucState, Handler};
 
 /// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +80,8 @@ pub const ACTIONS: &[Action] = &[
     action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
     action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, set_policies),
     action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, deregister),
-    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell_actions::allocate),
-    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell_actions::deallocate),
+    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell::allocate),
+    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell::deallocate),
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
@@ -269,7 +268,7 @@ fn device_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_
 
 fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     let [functions, low, high, records_low, records_high] = request.all()?;
-    if functions > super::activity::MAX_FUNCTIONS {
+    if functions > crate::guc::activity::MAX_FUNCTIONS {
         return Err(Error::InvalidParams);
     }
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);

@@ -2,7 +2,7 @@
 //! Key-length-value (KLV) lists, which carry policies and opt-ins (xe: abi/guc_klvs_abi.h, contract K.5).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use super::hxg::{Error, global_address};
+use crate::guc::messages::hxg::{Error, global_address};
 use crate::memory::{Gam, Space};
 
 /// Per context: execution quantum in microseconds, 0 = unlimited.

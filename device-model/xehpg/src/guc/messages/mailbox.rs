@@ -8,17 +8,16 @@ use arctic_sriov::number::count;
 
 use crate::generation::Version;
 use crate::gt::Gt;
+use crate::guc::client::State;
+use crate::guc::load::firmware;
+use crate::guc::messages::ctb::{Channel, Location};
+use crate::guc::messages::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};
+use crate::guc::messages::sender::Sender;
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::{GucState, Handler};
 use crate::host::Function;
 use crate::memory::Space;
 use crate::trace::EventKind;
-
-use super::client::State;
-use super::ctb::{Channel, Location};
-use super::firmware;
-use super::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};
-use super::scheduler::GucCtx;
-use super::sender::Sender;
-use super::state::{GucState, Handler};
 
 /// Mailbox actions: code, name, permitted senders, and handler. The registers retain the contents of
 /// earlier messages, so the length of a message cannot be checked.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Functions that may send a request (contract B.6).
 
-use super::hxg::Error;
+use crate::guc::messages::hxg::Error;
 use crate::host::Function;
 
 /// Functions that may request an action.

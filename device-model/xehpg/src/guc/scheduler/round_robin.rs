@@ -10,10 +10,9 @@
 //! A function with a context on the engine is charged in engine time ([`crate::gt::EngineClock`]); a turn kept by a
 //! function without work is charged by the card's clock.
 
+use crate::guc::functions::Functions;
+use crate::guc::scheduler::share::Priority;
 use crate::host::{FUNCTIONS, Function, MAX_VFS, functions};
-
-use super::functions::Functions;
-use super::share::Priority;
 
 /// The current time of both clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub struct Moment {
 /// State of the turns at one engine.
 #[derive(Debug)]
 pub struct DeficitRoundRobin {
-    /// Index of the engine, for [`super::functions::GucFunction::credit`].
+    /// Index of the engine, for [`crate::guc::functions::GucFunction::credit`].
     engine: usize,
     turn: Option<Function>,
     /// Function that occupies the engine and is charged.
@@ -275,7 +274,7 @@ fn signed(ns: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guc::share::Share;
+    use crate::guc::scheduler::share::Share;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

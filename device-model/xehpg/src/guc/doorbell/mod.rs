@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The actions by which drivers arm doorbells, and the rings of armed doorbells.
+//! Doorbells as the GuC serves them: the actions by which drivers arm doorbells, and the rings of armed doorbells.
 //!
 //! ALLOCATE_DOORBELL (0x10) has five dwords: context id, doorbell id, MMIO offset of the page of the window (low,
 //! high), and a GGTT address that is only used for doorbells in memory. DEALLOCATE_DOORBELL (0x20) has one dword, the
@@ -7,12 +7,13 @@
 //! exec queues", a patch that was proposed for xe. Current drivers send neither action. All ids are local to the
 //! sender; a VF's context and doorbell ids start at 0.
 
-use crate::doorbell::Page;
+pub mod table;
 
-use super::hxg::{Error, Reply, Request};
-use super::scheduler::GucCtx;
-use super::state::GucState;
-use super::threshold_event::Kind;
+use crate::doorbell::Page;
+use crate::guc::messages::hxg::{Error, Reply, Request};
+use crate::guc::provisioning::threshold_event::Kind;
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::GucState;
 
 /// ALLOCATE_DOORBELL from `ctx.function`.
 pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {

@@ -4,11 +4,10 @@
 
 use std::num::NonZero;
 
+use crate::guc::functions::Functions;
+use crate::guc::messages::hxg::Outgoing;
+use crate::guc::provisioning::threshold_event::Kind;
 use crate::host::Function;
-
-use super::functions::Functions;
-use super::hxg::Outgoing;
-use super::threshold_event::Kind;
 
 /// G2H: a VF has exceeded a threshold.
 const ADVERSE_EVENT: u16 = 0x5104;

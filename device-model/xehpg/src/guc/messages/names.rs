@@ -2,8 +2,9 @@
 //! Human-readable names of message contents: actions, parameters, keys, errors (xe: abi/guc_actions_abi.h,
 //! guc_actions_sriov_abi.h, guc_klvs_abi.h, guc_errors_abi.h).
 
-use super::hxg::Error;
-use super::{action, mailbox};
+use crate::guc::messages::action;
+use crate::guc::messages::hxg::Error;
+use crate::guc::messages::mailbox;
 
 /// Events that the GuC sends, with names for the dwords after the header.
 const EVENTS: &[(u16, &str, &[&str])] = &[

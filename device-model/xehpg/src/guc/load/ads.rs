@@ -6,11 +6,10 @@ use bitfield_struct::bitfield;
 
 use crate::engine::Engines;
 use crate::generation::{AdsFormat, Generation};
+use crate::guc::scheduler::capture::Lists;
+use crate::guc::scheduler::engine_map::{EngineMap, MapError};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::EngineClass;
-
-use super::capture::Lists;
-use super::engine_map::{EngineMap, MapError};
 
 /// Global flags of the scheduler policies (xe: xe_guc_fwif.h, GLOBAL_POLICY_).
 #[bitfield(u32)]

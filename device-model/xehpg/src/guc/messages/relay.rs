@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages between PF and VFs that the GuC forwards unchanged (contract C.4; xe: abi/guc_relay_communication_abi.h).
 
-use super::client::MOST_WAITING;
-use super::hxg::{Answer, Error, MAX_DWORDS, Outgoing, Reply, Request};
-use super::scheduler::GucCtx;
-use super::service;
-use super::state::GucState;
+use crate::guc::client::MOST_WAITING;
+use crate::guc::messages::hxg::{Answer, Error, MAX_DWORDS, Outgoing, Reply, Request};
+use crate::guc::messages::service;
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::GucState;
 use crate::host::Function;
 
 /// G2H to the PF: message from a VF.

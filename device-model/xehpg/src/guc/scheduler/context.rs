@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
+use crate::guc::messages::hxg::Error;
+use crate::guc::messages::klv;
+use crate::guc::scheduler::engine_map::{EngineMap, MAX_LOGICAL};
+use crate::guc::scheduler::member::Member;
+use crate::guc::scheduler::parallel::WorkQueue;
+use crate::guc::scheduler::queue::PRIORITIES;
 use crate::host::Function;
 use crate::memory::Gam;
 use crate::topology::EngineClass;
-
-use super::engine_map::{EngineMap, MAX_LOGICAL};
-use super::hxg::Error;
-use super::klv;
-use super::member::Member;
-use super::parallel::WorkQueue;
-use super::queue::PRIORITIES;
 
 /// A registered context: the function that registered it, and that function's own id of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,12 +5,11 @@
 use std::ops::Range;
 
 use crate::gate::lmtt;
-
-use super::control;
-use super::hxg::Error;
-use super::provisioning::{Quota as Numbers, Scheduling, VfConfig};
-use super::scheduler::GucCtx;
-use super::state::GucState;
+use crate::guc::messages::hxg::Error;
+use crate::guc::provisioning::control;
+use crate::guc::provisioning::{Quota as Numbers, Scheduling, VfConfig};
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::GucState;
 use crate::host::Function;
 use crate::memory::CellValue;
 use crate::memory::layout::MemoryLayout;

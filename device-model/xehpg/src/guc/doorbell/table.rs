@@ -3,13 +3,12 @@
 //! local to the function; a VF's context and doorbell ids start at 0.
 
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
+use crate::guc::functions::Functions;
+use crate::guc::messages::hxg::{Answer, Error, Reply};
+use crate::guc::provisioning::Quota;
+use crate::guc::scheduler::context::GucContextId;
 use crate::host::Function;
 use crate::registers::DoorbellRegister;
-
-use super::context::GucContextId;
-use super::functions::Functions;
-use super::hxg::{Answer, Error, Reply};
-use super::provisioning::Quota;
 
 /// The GuC's table of physical doorbells: the context that each schedules. The functions' ranges are part of their
 /// configuration.

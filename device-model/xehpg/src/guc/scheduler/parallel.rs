@@ -3,10 +3,9 @@
 
 use bitfield_struct::bitfield;
 
+use crate::guc::messages::hxg::Error;
+use crate::guc::scheduler::member::Member;
 use crate::memory::{Fault, Gam, Space};
-
-use super::hxg::Error;
-use super::member::Member;
 
 /// Descriptor: byte offset up to which items have been consumed.
 const HEAD: u64 = 0;

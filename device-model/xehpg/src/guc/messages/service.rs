@@ -4,8 +4,8 @@
 
 use arctic_sriov::number::count;
 
-use super::hxg::{Header, MAX_DWORDS, Type};
 use crate::gt::Gt;
+use crate::guc::messages::hxg::{Header, MAX_DWORDS, Type};
 
 /// Error codes of this interface (xe: abi/guc_relay_communication_abi.h).
 #[derive(Clone, Copy)]

@@ -7,9 +7,9 @@ use bitfield_struct::bitfield;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::dma::Rejection;
 use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
+use crate::guc::load::dma::Rejection;
 use crate::memory::{Gam, Space};
 use crate::registers::guc::{GucStatus, GucWopcmSize, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS};
 
