@@ -3,7 +3,6 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod clock;
-mod doorbell;
 mod engine_clock;
 mod engine_control;
 mod frequency;
@@ -30,7 +29,7 @@ pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
 use crate::context_image;
-use crate::doorbell::Doorbells;
+use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
 use crate::generation::{Die, Generation};
 use crate::heci::Heci;
@@ -40,8 +39,8 @@ use crate::memory::Memory;
 use crate::pcode::Pcode;
 use crate::profile::{CardProfile, Unmodelled};
 use crate::registers::{
-    Access, DoorbellRegister, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, PowerRegister,
-    RegisterFile, ResetRegister, Unit, XeHpg,
+    Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, PowerRegister, RegisterFile, ResetRegister,
+    Unit, XeHpg,
 };
 use crate::residency::{Awake, Residency};
 use crate::sensors::{Meter, Power};

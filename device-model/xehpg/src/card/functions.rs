@@ -7,12 +7,11 @@ use std::thread::JoinHandle;
 
 use super::Card;
 use super::function_state::Emptying;
-use crate::doorbell::{ACK, NACK, Page, Ring, Route};
+use crate::doorbell::{Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
-use crate::guc::Guc;
 use crate::guc::messages::hxg::Error;
+use crate::guc::{Guc, doorbell};
 use crate::host::{Function, MAX_VFS, functions};
-use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
 use crate::sync::IgnorePoison;
 
@@ -146,21 +145,17 @@ impl Card {
     /// accesses that the VMM delivers as events. Returns whether a doorbell is armed for the page. Does not take the
     /// GuC's lock.
     pub fn ring_doorbell(&self, function: Function, page: Page) -> bool {
-        let ring = self.gt.doorbells.ring(function, page);
-        match ring {
-            Ring::Missed | Ring::Collapsed => {}
-            Ring::Message { to: Route::Guc, .. } => self.kick_guc(function.bit()),
-            Ring::Message { to: Route::Host, .. } => self.gt.interrupts.raise_guc(DOORBELL_RANG),
+        let ring = doorbell::host::ring(&self.gt, function, page);
+        if let Ring::Message { to: Route::Guc, .. } = ring {
+            self.kick_guc(function.bit());
         }
         ring != Ring::Missed
     }
 
-    /// Handles a read of `page` at `offset` of GTTMMADR: rings the doorbell. Each dword returns whether one is armed.
+    /// Handles a read of `page` at `offset` of GTTMMADR: rings the doorbell.
     pub(super) fn read_doorbell(&self, function: Function, page: Page, offset: u64, data: &mut [u8]) {
-        let dword = if self.ring_doorbell(function, page) { ACK } else { NACK }.to_le_bytes();
-        for (from, to) in dword.iter().cycle().skip((offset % 4) as usize).zip(data) {
-            *to = *from;
-        }
+        let missed = !self.ring_doorbell(function, page);
+        doorbell::host::fill(missed, offset, data);
     }
 
     /// Reads the LMEM BAR of `function` at `offset`, for accesses that its VMM does not map directly.

@@ -21,6 +21,7 @@
 //! A ring takes no lock. The GuC arms and disarms doorbells under its lock.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod registers;
 #[cfg(test)]
 mod tests;
 
@@ -29,8 +30,8 @@ use bitfield_struct::bitfield;
 use serde::Serialize;
 
 use crate::host::{FUNCTIONS, Function};
-use crate::registers::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub use registers::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 
 /// Number of physical doorbells of the card (V13-081).
 pub const DOORBELLS: usize = 256;

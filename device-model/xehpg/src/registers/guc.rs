@@ -5,6 +5,7 @@ use bitfield_struct::bitfield;
 
 use super::Kind::{self, ReadOnly};
 use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, card_fields, register};
+use crate::doorbell::DoorbellRegister;
 
 /// GDRST. The other bits reset engines ([`EngineInfo::reset`](crate::topology::EngineInfo::reset)).
 pub const GDRST: u32 = 0x941c;
@@ -166,6 +167,10 @@ const fn guc(register: GucRegister) -> Kind<Live> {
     Kind::Live(Live::Guc(register))
 }
 
+const fn doorbell(register: DoorbellRegister) -> Kind<Live> {
+    Kind::Live(Live::Doorbell(register))
+}
+
 const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 
 /// The register table.
@@ -233,4 +238,38 @@ pub const TABLE: &[Register] = &[
     register(0xef00, "MAIN_GAMCTRL_MODE", STORED, 0, "xe: xe_guc.c"),
     register(0x19_01f0, "GUC_HOST_INTERRUPT", guc(GucRegister::HostInterrupt), 0, "contract B.6").per_function(),
     array(VF_SW_FLAG, "VF_SW_FLAG", STORED, 0, (VF_SW_FLAGS, 4), "contract B.6, C.2").per_function(),
+    // The doorbell block. No public document or driver defines the fields of the physical doorbells or the offsets of
+    // the last two registers here, so the model chooses them. The offsets are in a gap of the GuC's interrupt block.
+    array(0x1900, "GTI_DOORBELL_STATUS", doorbell(DoorbellRegister::Status), 0, (8, 4), "V13-087, V13-097"),
+    array(
+        0xc5a0,
+        "GUC_DB_ISR",
+        doorbell(DoorbellRegister::InterruptStatus),
+        0,
+        (8, 4),
+        "V13-088, V13-100; offset chosen by the model",
+    ),
+    register(
+        0xc5c0,
+        "DOORBELL_CTRL",
+        doorbell(DoorbellRegister::Control),
+        0,
+        "V13-099, V13-100; offset and bits chosen by the model",
+    ),
+    array(
+        0x3f_f000,
+        "DOORBELL_ADDRESS",
+        doorbell(DoorbellRegister::Address),
+        0,
+        (256, 8),
+        "V13-093, V13-094; bits chosen by the model, bit 0 as DRB_VALID in xe: regs/xe_guc_regs.h",
+    ),
+    array(
+        0x3f_f004,
+        "DOORBELL_FUNCTION",
+        doorbell(DoorbellRegister::Function),
+        0,
+        (256, 8),
+        "V13-093, V13-094; bits chosen by the model",
+    ),
 ];

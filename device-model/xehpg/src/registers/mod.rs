@@ -4,7 +4,6 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod card_fields;
-mod doorbell;
 pub mod engine;
 pub(crate) mod engine_fields;
 pub(crate) mod engine_offsets;
@@ -33,7 +32,6 @@ pub use arctic_base::registers::{
 };
 pub use card_fields::CardFields;
 use card_fields::card_fields;
-pub use doorbell::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 pub use engine::{ClockRegister, EngineRegister};
 pub use engine_registers::EngineRegisters;
 pub use file::RegisterFile;
@@ -44,6 +42,7 @@ pub use memory::MemoryRegister;
 pub use power::PowerRegister;
 pub use tile::ResetRegister;
 
+use crate::doorbell::DoorbellRegister;
 use crate::topology::{Classes, EngineClass, EngineId, EngineInfo};
 
 /// Size of the decoded register space in bytes; GTTMMADR is empty between its end and the doorbells (V13-003).
@@ -176,7 +175,6 @@ const TABLES: &[&[Register]] = &[
     steering::TABLE,
     memory::TABLE,
     guc::TABLE,
-    doorbell::TABLE,
     gsc::TABLE,
     interrupt::TABLE,
     render::TABLE,

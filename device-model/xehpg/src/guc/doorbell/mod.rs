@@ -7,6 +7,7 @@
 //! exec queues", a patch that was proposed for xe. Current drivers send neither action. All ids are local to the
 //! sender; a VF's context and doorbell ids start at 0.
 
+pub mod host;
 pub mod table;
 
 use crate::doorbell::Page;

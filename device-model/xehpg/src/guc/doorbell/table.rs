@@ -2,13 +2,12 @@
 //! Assignment of physical doorbells to contexts, and ownership checks (V13-035, V13-036, V13-095, V13-096). All ids are
 //! local to the function; a VF's context and doorbell ids start at 0.
 
-use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
+use crate::doorbell::{DOORBELLS, DoorbellRegister, Doorbells, Page, SEND_TO_CORE};
 use crate::guc::functions::Functions;
 use crate::guc::messages::hxg::{Answer, Error, Reply};
 use crate::guc::provisioning::Quota;
 use crate::guc::scheduler::context::GucContextId;
 use crate::host::Function;
-use crate::registers::DoorbellRegister;
 
 /// The GuC's table of physical doorbells: the context that each schedules. The functions' ranges are part of their
 /// configuration.

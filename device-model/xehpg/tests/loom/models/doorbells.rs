@@ -2,8 +2,8 @@
 //! Doorbells: no doorbell write is lost or attributed to another context, and a group sends one message.
 
 use arctic_base::host::Function;
+use arctic_xehpg::doorbell::DoorbellRegister;
 use arctic_xehpg::doorbell::{Doorbells, PAGE_BYTES, Page, Ring, Route, SEND_TO_CORE, WINDOW};
-use arctic_xehpg::registers::DoorbellRegister;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Mutex, MutexGuard};
 use loom::thread::{self, JoinHandle};
