@@ -8,6 +8,7 @@
 
 mod cloud_hypervisor;
 mod kvm;
+mod late_replies;
 mod suite;
 
 use std::process::ExitCode;
@@ -135,13 +136,18 @@ fn main() -> ExitCode {
     let mut all: Vec<Trial> = TRANSPORTS.into_iter().flat_map(|transport| trials(transport, ALL, None)).collect();
     all.extend(trials(KVM, ALL, if is_selected(KVM) { elf_guest::unable() } else { None }));
     all.extend(trials(WITHOUT_PF, ALONE, None));
-    all.push(Trial::test("cloud_hypervisor::disabled_vf_keeps_its_connection", || {
-        cloud_hypervisor::disabled_vf_keeps_its_connection();
-        Ok(())
-    }));
-    all.push(Trial::test("cloud_hypervisor::a_device_is_added_and_taken_away", || {
-        cloud_hypervisor::a_device_is_added_and_taken_away();
-        Ok(())
+    let of_one_transport: [(&str, fn()); 5] = [
+        ("cloud_hypervisor::disabled_vf_keeps_its_connection", cloud_hypervisor::disabled_vf_keeps_its_connection),
+        ("cloud_hypervisor::a_device_is_added_and_taken_away", cloud_hypervisor::a_device_is_added_and_taken_away),
+        ("late_replies::an_engine_continues", late_replies::an_engine_continues),
+        ("late_replies::the_guc_continues", late_replies::the_guc_continues),
+        ("late_replies::a_reset_ends_the_access", late_replies::a_reset_ends_the_access),
+    ];
+    all.extend(of_one_transport.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
     }));
     libtest_mimic::run(&arguments, all).exit_code()
 }

@@ -2,7 +2,7 @@
 //! Machines that contain the card, as guest software and a VMM access it, and a driver that runs on them.
 
 pub mod bus;
-mod by_messages;
+pub mod by_messages;
 pub mod driver;
 pub mod in_process;
 pub mod transport;

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_gpu::report::Report;
@@ -24,7 +25,7 @@ use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
 
-use super::by_messages;
+use super::by_messages::{self, LateReplies};
 use crate::machine::bus;
 use crate::machine::transport::{Machine, RAM_BYTES, VFS, Visibility};
 use crate::poll::TIMEOUT;
@@ -93,6 +94,8 @@ pub struct VfioUser {
     topology: Topology,
     /// Clients connect through a relay that strips the file descriptors of guest memory from DMA_MAP requests.
     by_messages: bool,
+    /// Replies that these relays hold back.
+    late: Arc<LateReplies>,
 }
 
 /// Returns the socket name of a function or of its relay.
@@ -133,10 +136,20 @@ pub fn provisioned() -> Box<dyn Machine> {
 
 /// Like [`split`], but guest memory has no file descriptor: the card accesses it by DMA_READ and DMA_WRITE messages.
 pub fn by_messages() -> Box<dyn Machine> {
-    Box::new(VfioUser::with(Topology::Split, true))
+    Box::new(VfioUser::by_messages())
 }
 
 impl VfioUser {
+    /// A machine as of [`by_messages`].
+    pub fn by_messages() -> Self {
+        Self::with(Topology::Split, true)
+    }
+
+    /// The replies to the card's accesses to guest memory that has no file descriptor.
+    pub fn late_replies(&self) -> Arc<LateReplies> {
+        self.late.clone()
+    }
+
     fn new(topology: Topology) -> Self {
         Self::with(topology, false)
     }
@@ -154,14 +167,15 @@ impl VfioUser {
             _ => (0..=VFS).map(|_| sealed()).collect(),
         };
         let connections = (0..=VFS).map(|_| None).collect();
+        let late = Arc::<LateReplies>::default();
         if by_messages {
             for (function, ram) in ram.iter().enumerate() {
                 let [relayed, socket] =
                     [true, false].map(|relayed| dir.as_path().join(socket(function as u8, relayed)));
-                by_messages::relay(relayed, socket, ram, RAM);
+                by_messages::relay(relayed, socket, ram, RAM, &late);
             }
         }
-        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, topology, by_messages };
+        let mut machine = VfioUser { connections, ram, _servers: servers, card, dir, topology, by_messages, late };
         machine.power_on();
         machine
     }

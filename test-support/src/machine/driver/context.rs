@@ -72,6 +72,11 @@ impl Driver {
         self.request(machine, SCHED_CONTEXT_MODE_SET, &[id, 0]);
     }
 
+    /// Waits until the GuC has disabled a context.
+    pub fn wait_disabled(&mut self, machine: &mut dyn Machine, id: u32) {
+        self.wait_event(machine, &[SCHED_CONTEXT_MODE_DONE, id, 0]);
+    }
+
     /// Returns the source byte and the status byte of an event from the page of memory-based interrupts.
     pub fn memirq(&self, machine: &mut dyn Machine, source: u64, event: u64) -> (u8, u8) {
         let mut byte = |offset| {
