@@ -120,6 +120,28 @@ pub trait DmaView: Send + Sync {
     }
 }
 
+/// The time for which accesses that a client does not answer ([`DmaView::unanswered`]) are tried again. It begins with the
+/// first of them, and ends when all accesses of an attempt are answered, or their work is given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RetryTime {
+    /// Time of the first attempt, in nanoseconds.
+    since: Option<u64>,
+}
+
+impl RetryTime {
+    /// Returns whether an attempt that fails at `now` may be repeated: until `limit` has passed since the first. Both in
+    /// nanoseconds, of one clock in all calls.
+    pub fn may_repeat(&mut self, now: u64, limit: u64) -> bool {
+        let since = *self.since.get_or_insert(now);
+        now.saturating_sub(since) < limit
+    }
+
+    /// Ends the repetition. The next failed attempt is the first.
+    pub fn end(&mut self) {
+        self.since = None;
+    }
+}
+
 /// Guest memory by function: the card accesses guest RAM only through this trait.
 pub trait Dma: Send + Sync {
     /// The current mappings of `function`; empty if it has no client.

@@ -17,6 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use arctic_base::command::{Field, Origin, Requester};
+use arctic_base::host::RetryTime;
 use serde::{Deserialize, Serialize};
 
 use self::blit::{BLIT_BYTES, PendingBlit};
@@ -87,8 +88,8 @@ pub struct Engine {
     blit_budget: usize,
     /// Cached translations, between the steps; none after a panic in a step. No reset of the engine changes them (IVB-037).
     tlb: Option<Tlb>,
-    /// Time of the first of the steps in a row that ended with an unanswered access, in ns of the card's time.
-    unanswered_since: Option<u64>,
+    /// For how long steps in a row have ended with an unanswered access, by the card's time.
+    retry_time: RetryTime,
     skipped: Skipped,
 }
 
@@ -149,7 +150,7 @@ impl Engine {
             pending: None,
             blit_budget: BLIT_BYTES,
             tlb: Some(Tlb::default()),
-            unanswered_since: None,
+            retry_time: RetryTime::default(),
             skipped: Skipped::new(),
         }
     }

@@ -48,7 +48,7 @@ impl Engine {
         // A step begins with a new budget. A TLB may lose its translations at any time. Where the state is restored, accesses
         // have another client.
         let Engine { id: _, batch, waiting, arbitration, blit_setup, pending, blit_budget: _, tlb: _, .. } = self;
-        let Engine { unanswered_since: _, skipped: _, .. } = self;
+        let Engine { retry_time: _, skipped: _, .. } = self;
         SavedEngine {
             batch: *batch,
             waiting: *waiting,

@@ -33,7 +33,7 @@ impl Engine {
             // It may have cached the absence of a translation that could not be read.
             self.tlb = Some(Tlb::default());
         } else {
-            self.unanswered_since = None;
+            self.retry_time.end();
         }
         outcome
     }
@@ -42,12 +42,7 @@ impl Engine {
     /// to be executed again later; after a limited time, the access is dropped.
     #[cold]
     pub(super) fn tries_again(&mut self, gt: &Gt, memory: &Memory<'_>) -> bool {
-        if !memory.unanswered() {
-            return false;
-        }
-        let now = gt.now();
-        let since = *self.unanswered_since.get_or_insert(now);
-        now.saturating_sub(since) < UNANSWERED
+        memory.unanswered() && self.retry_time.may_repeat(gt.now(), UNANSWERED)
     }
 
     fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {

@@ -7,6 +7,7 @@ use super::stream::{IdleLoopDetector, LEVELS, ParserState};
 use super::watchdog_counter::Watchdog;
 use super::{Halt, Load};
 use crate::blitter::Blit;
+use crate::host::RetryTime;
 use crate::interrupts::memirq::Report;
 
 /// Phase of a loaded context.
@@ -43,8 +44,8 @@ pub(super) struct Running {
     pub lrc: Lrc,
     pub position: ParserState,
     pub halted: Option<Halt>,
-    /// Time of the first of the steps in a row that ended with an unanswered access, in ns of the card's clock.
-    pub unanswered_since: Option<u64>,
+    /// For how long steps in a row have ended with an unanswered access, by the card's clock.
+    pub retry_time: RetryTime,
     /// An atomic operation by messages that has read but perhaps not written: its address, and what it has read.
     pub begun_atomic: Option<(u64, u64)>,
     pub preempt: bool,
@@ -92,7 +93,7 @@ impl Running {
             lrc: Lrc::new(load.descriptor),
             position: ParserState::default(),
             halted: None,
-            unanswered_since: None,
+            retry_time: RetryTime::default(),
             begun_atomic: None,
             preempt: false,
             head_seen: None,

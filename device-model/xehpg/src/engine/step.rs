@@ -49,7 +49,7 @@ impl Streamer<'_> {
             Outcome::Halted(halt)
         });
         if !self.gam.unanswered() {
-            self.running.unanswered_since = None;
+            self.running.retry_time.end();
         }
         if matches!(outcome, Outcome::Complete | Outcome::Preempted | Outcome::Halted(_)) {
             self.trace_event(|position| EventKind::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
@@ -66,9 +66,8 @@ impl Streamer<'_> {
         if !self.gam.unanswered() {
             return false;
         }
-        let since = *self.running.unanswered_since.get_or_insert(self.started);
         let limit = if self.running.preempt { UNANSWERED_IN_PREEMPTION } else { UNANSWERED };
-        self.started.saturating_sub(since) < limit
+        self.running.retry_time.may_repeat(self.started, limit)
     }
 
     /// Ends a step with an unanswered access. The next one begins with the same command. The time until then is the

@@ -21,7 +21,7 @@ mod tests;
 use crate::engine::{EngineReport, Engines};
 use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
-use crate::host::{Function, functions};
+use crate::host::{Function, RetryTime, functions};
 use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
@@ -72,8 +72,8 @@ pub struct Guc {
     out: Vec<(Function, Outgoing)>,
     persistent: PersistentState,
     dma: DmaEngine,
-    /// Time of the first attempt of a transfer that is to be repeated, in ns of the card's clock.
-    unanswered_since: Option<u64>,
+    /// For how long a transfer has been repeated, by the card's clock.
+    retry_time: RetryTime,
     /// Quotas of VFs 1, 2, ... if the card provisions the VFs itself; empty if a PF driver provisions them.
     quotas: Vec<Quota>,
 }
@@ -97,12 +97,11 @@ impl Guc {
         if !control.start() || gt.guc_disabled() {
             return false;
         }
-        let since = *self.unanswered_since.get_or_insert(gt.clock.now());
-        let may_repeat = gt.clock.now().saturating_sub(since) < MOST_UNANSWERED;
+        let may_repeat = self.retry_time.may_repeat(gt.clock.now(), MOST_UNANSWERED);
         if self.state.is_none() && self.transfer(gt, engines, control, may_repeat) {
             return true;
         }
-        self.unanswered_since = None;
+        self.retry_time.end();
         gt.registers.clear_bits(DMA_CTRL, DmaCtrl::new().with_start(true).into());
         false
     }
@@ -158,7 +157,7 @@ impl Guc {
         }
         self.out.clear();
         self.dma.release();
-        self.unanswered_since = None;
+        self.retry_time.end();
         gt.permit_rc6(false);
         gt.drop_guc_forcewakes();
         gt.doorbells.reset();
