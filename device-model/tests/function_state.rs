@@ -262,7 +262,7 @@ fn a_stopped_vf_does_not_run_what_is_restored() {
     stop(&bench);
     restore(&bench, ATTACKER, &saved).unwrap();
     bench.attacker.poke(GO, 1);
-    bench.card.write(ATTACKER, WINDOW, &[1, 0, 0, 0]);
+    bench.card.write_gttmmadr(ATTACKER, WINDOW, &[1, 0, 0, 0]);
     bench.work(200);
     assert!(!done(&bench.attacker, 0), "a context of a stopped VF ran");
 }

@@ -82,7 +82,7 @@ impl CardAccess {
 
     /// Writes a GGTT entry through a trapped access.
     pub fn set_entry(&self, index: u64, entry: u64) {
-        self.card.write(self.function, GGTT_WINDOW + index * 8, &entry.to_le_bytes());
+        self.card.write_gttmmadr(self.function, GGTT_WINDOW + index * 8, &entry.to_le_bytes());
     }
 
     fn dword(&self, at: u64) -> VolatileSlice<'_> {
@@ -93,12 +93,12 @@ impl CardAccess {
 
 impl arctic_guc_driver::Access for CardAccess {
     fn set(&self, register: u32, value: u32) {
-        self.card.write(self.function, u64::from(register), &value.to_le_bytes());
+        self.card.write_gttmmadr(self.function, u64::from(register), &value.to_le_bytes());
     }
 
     fn get(&self, register: u32) -> u32 {
         let mut data = [0; 4];
-        self.card.read(self.function, u64::from(register), &mut data);
+        self.card.read_gttmmadr(self.function, u64::from(register), &mut data);
         u32::from_le_bytes(data)
     }
 

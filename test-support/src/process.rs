@@ -36,13 +36,13 @@ fn cpu_time() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
-/// Calls [`Card::work`] once, which runs a step of each engine; panics if the call used more CPU time than `limit`.
+/// Calls [`Card::step`] once, which runs a step of each engine; panics if the call used more CPU time than `limit`.
 pub fn work(card: &Card, limit: Duration) -> WorkStatus {
     let (cpu, start) = (cpu_time(), Instant::now());
-    let turn = card.work();
+    let turn = card.step();
     if start.elapsed() > limit {
         let cpu = cpu_time() - cpu;
-        assert!(cpu <= limit, "one call of Card::work used {cpu:?} of CPU time");
+        assert!(cpu <= limit, "one call of Card::step used {cpu:?} of CPU time");
     }
     turn
 }

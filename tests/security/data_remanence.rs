@@ -24,7 +24,7 @@ fn registers(bench: &VfBench) -> Vec<(u64, u32)> {
     let offsets = (0..0x40_0000).step_by(4).chain((0x40_0000..0x80_0000).step_by(4096));
     let read = |offset| {
         let mut dword = [0; 4];
-        bench.card.read(ATTACKER, offset, &mut dword);
+        bench.card.read_gttmmadr(ATTACKER, offset, &mut dword);
         (offset, u32::from_le_bytes(dword))
     };
     offsets.map(read).collect()
@@ -96,7 +96,7 @@ fn function_is_in_reset_state_for_the_next_driver() {
             bench.card.provision(&[QUOTA; 3]).unwrap();
         }),
         ("a reset of the card", |bench| {
-            bench.card.reset();
+            bench.card.reset_card();
             bench.card.provision(&[QUOTA; 3]).unwrap();
         }),
     ];

@@ -63,7 +63,7 @@ impl Trap for Vmm {
         let (len, (result_sender, result_receiver)) = (data.len(), sync_channel(1));
         self.carry_out(iova, move |card, function, offset| {
             let mut data = vec![0; len];
-            card.read(function, offset, &mut data);
+            card.read_gttmmadr(function, offset, &mut data);
             let _ = result_sender.send(data);
         })?;
         data.copy_from_slice(&result_receiver.recv().unwrap());
@@ -72,7 +72,7 @@ impl Trap for Vmm {
 
     fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault> {
         let data = data.to_vec();
-        self.carry_out(iova, move |card, function, offset| card.write(function, offset, &data))
+        self.carry_out(iova, move |card, function, offset| card.write_gttmmadr(function, offset, &data))
     }
 }
 
@@ -97,7 +97,7 @@ fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
     for function in [Function::PF, ATTACKER, VICTIMS[0]] {
         for target in targets() {
             // The previous write may have reset any unit.
-            bench.card.reset();
+            bench.card.reset_card();
             bench.card.provision(&[QUOTA; 3]).unwrap();
             bench.work(10);
             bench.attacker_up();
@@ -133,7 +133,7 @@ fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
         "{late} of {carried_out} accesses waited for the engine that caused them"
     );
     // These accesses may have reset any unit. The card can nevertheless be initialised again, and works.
-    bench.card.reset();
+    bench.card.reset_card();
     bench.card.provision(&[QUOTA; 3]).unwrap();
     bench.attacker_up();
     bench.attacker.poke(at::SCRATCH, 0);

@@ -123,7 +123,7 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     let memory = &bench.card.gt().memory;
     let register = memory.lmem_cfg();
     // Without an LMTT directory no VF has local memory.
-    bench.card.write(Function::PF, 0xcf58, &0_u32.to_le_bytes());
+    bench.card.write_gttmmadr(Function::PF, 0xcf58, &0_u32.to_le_bytes());
     bench.attacker.poke(GATE, 1);
     bench.work(200);
     assert_eq!(bench.attacker.peek(OLD + 4), 0, "written to a reclaimed frame");
@@ -148,7 +148,11 @@ fn reassigned_ggtt_page_is_not_written() {
         let index = (base + OLD) >> 12;
         let entry = bench.card.gt().memory.ggtt().entry(index).into_bits();
         let others = entry & !0xffc | u64::from(VICTIMS[0].0) << 2;
-        bench.card.write(Function::PF, arctic_device_model::card::GGTT_WINDOW + index * 8, &others.to_le_bytes());
+        bench.card.write_gttmmadr(
+            Function::PF,
+            arctic_device_model::card::GGTT_WINDOW + index * 8,
+            &others.to_le_bytes(),
+        );
         bench.attacker.poke(GATE, 1);
         bench.work(200);
         assert_eq!(bench.attacker.peek(OLD + 4), 0, "mapped {mapped}");

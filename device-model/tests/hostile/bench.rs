@@ -98,7 +98,7 @@ pub const PLACES: Places = Places {
 pub const GDRST: u32 = 0x941c;
 pub const GU_CNTL: u32 = 0x10_1010;
 
-/// CPU time limit of one call of `Card::work`, which runs a step of each engine.
+/// CPU time limit of one call of `Card::step`, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// A card with its environment; the methods are a driver's operations.
@@ -150,7 +150,7 @@ impl CardBench {
         self.clock.advance(nanoseconds);
     }
 
-    /// Calls `Card::work` at most `calls` times; returns true if the card became idle. Asserts the time limit of each
+    /// Calls `Card::step` at most `calls` times; returns true if the card became idle. Asserts the time limit of each
     /// call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {

@@ -44,13 +44,13 @@ fn every_register() {
             // An odd stride visits each dword once.
             let offset = (start + n * 0x9_e377) % dwords * 4;
             let value = if pattern == 0x5a5a_a5a5 { random.any() as u32 } else { pattern };
-            bench.card.write(PF, offset, &value.to_le_bytes());
+            bench.card.write_gttmmadr(PF, offset, &value.to_le_bytes());
             let mut data = [0; 8];
             let width = random.of(&[1, 2, 4, 8]);
             let skew = if random.one_in(8) { random.below(4) } else { 0 };
-            bench.card.read(PF, offset + skew, &mut data[..width]);
+            bench.card.read_gttmmadr(PF, offset + skew, &mut data[..width]);
             if random.one_in(16) {
-                bench.card.write(PF, offset + skew, &random.any().to_le_bytes()[..width]);
+                bench.card.write_gttmmadr(PF, offset + skew, &random.any().to_le_bytes()[..width]);
             }
             if n % 0x1000 == 0 {
                 bench.work(2);
@@ -77,8 +77,8 @@ fn random_accesses_up_to_the_end_of_gttmmadr_are_contained() {
         };
         let width = random.of(&[1, 2, 4, 8, 3, 5]);
         let mut data = random.any().to_le_bytes();
-        bench.card.write(PF, offset, &data[..width]);
-        bench.card.read(PF, offset, &mut data[..width]);
+        bench.card.write_gttmmadr(PF, offset, &data[..width]);
+        bench.card.read_gttmmadr(PF, offset, &mut data[..width]);
         if offset >= GTTMMADR_BYTES {
             assert_eq!(data[..width], [0; 8][..width], "at {offset:#x}");
         }

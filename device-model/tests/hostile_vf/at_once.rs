@@ -191,7 +191,7 @@ fn endless_doorbells_take_no_engine_time_of_others() {
         thread::scope(|scope| {
             let ring = || {
                 while !stop.load(Ordering::Relaxed) {
-                    card.write(ATTACKER, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
+                    card.write_gttmmadr(ATTACKER, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
                 }
             };
             if flushes {

@@ -221,9 +221,9 @@ fn access(bench: &VfBench, random: &mut Random, registers: &[u32]) {
         let width = random.of(&[1, 2, 4, 8, 3, 5]);
         let mut data = u64::from(operand(random)).to_le_bytes();
         if offset < GGTT_WINDOW || bench.attacker.table.is_none() || random.one_in(4) {
-            bench.card.write(ATTACKER, offset, &data[..width]);
+            bench.card.write_gttmmadr(ATTACKER, offset, &data[..width]);
         }
-        bench.card.read(ATTACKER, offset, &mut data[..width]);
+        bench.card.read_gttmmadr(ATTACKER, offset, &mut data[..width]);
         let offset = if random.one_in(2) { random.below(BAR) } else { aim::foreign_local(random) };
         bench.card.write_local(ATTACKER, offset, &data[..width]);
     }

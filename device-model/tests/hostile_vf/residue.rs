@@ -92,7 +92,7 @@ fn disabling_working_vfs_clears_their_memory() {
             assert_eq!(file.held(), 0, "files of disabled functions have contents");
         }
         let mut data = [0; 8];
-        bench.card.read(ATTACKER, 0x19_0240, &mut data);
+        bench.card.read_gttmmadr(ATTACKER, 0x19_0240, &mut data);
         assert_eq!(data, [0xff; 8], "a disabled function responds");
         bench.card.enable_vfs(3);
         for vf in bench.victims.iter().chain([&bench.attacker]) {
@@ -110,7 +110,7 @@ fn disabling_working_vfs_clears_their_memory() {
 fn card_reset_exposes_no_old_data() {
     let bench = VfBench::new(true);
     fill(&bench);
-    bench.card.reset();
+    bench.card.reset_card();
     for vf in bench.victims.iter().chain([&bench.attacker]) {
         assert!(read(&vf.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "{:?}", vf.function);
     }

@@ -69,20 +69,20 @@ fn accesses_to_any_bar_offset_do_not_affect_or_reveal_other_functions() {
             let offset = n * 0x9_e377 % dwords * 4;
             let value = random.of(&[0, u32::MAX, random_word(n)]);
             let mut data = [0; 8];
-            bench.card.write(ATTACKER, offset, &value.to_le_bytes());
+            bench.card.write_gttmmadr(ATTACKER, offset, &value.to_le_bytes());
             let width = random.of(&[1, 2, 4, 8]);
             // Narrow reads together make the dword, in which a canary can be found.
             for (at, bytes) in (offset..).step_by(width).zip(data[..width.max(4)].chunks_mut(width)) {
-                bench.card.read(ATTACKER, at, bytes);
+                bench.card.read_gttmmadr(ATTACKER, at, bytes);
             }
             assert_eq!(canary::find(&data[..width.max(4)]), None, "at {offset:#x}, {width} bytes at a time");
             let misalignment = if random.one_in(8) { random.below(4) } else { 0 };
             if misalignment != 0 {
-                bench.card.read(ATTACKER, offset + misalignment, &mut data);
+                bench.card.read_gttmmadr(ATTACKER, offset + misalignment, &mut data);
                 assert_eq!(canary::find(&data), None, "at {:#x}", offset + misalignment);
             }
             if random.one_in(16) {
-                bench.card.write(ATTACKER, offset + misalignment, &random.any().to_le_bytes()[..width]);
+                bench.card.write_gttmmadr(ATTACKER, offset + misalignment, &random.any().to_le_bytes()[..width]);
             }
             if n % 0x2000 == 0 {
                 bench.work(2);
@@ -341,7 +341,7 @@ fn own_ggtt_entries_read_without_owner_and_foreign_entries_read_zero() {
     expected.extend(bench.attacker.global_entries().map(|(index, target)| (index, entry(target, valid))));
     let mut seen = [0; 8];
     for index in 0..GGTT_ENTRIES {
-        bench.card.read(ATTACKER, GGTT_WINDOW + index * 8, &mut seen);
+        bench.card.read_gttmmadr(ATTACKER, GGTT_WINDOW + index * 8, &mut seen);
         let entry = u64::from_le_bytes(seen);
         assert_eq!(entry, expected.get(&index).copied().unwrap_or_default(), "entry {index:#x}: {entry:#x}");
     }
@@ -397,15 +397,15 @@ fn functions_without_resources_access_no_memory() {
                 ]);
                 let key = random.of(&ct::self_cfg::ADDRESSES) << 16 | 2;
                 for (n, value) in (0..).zip([code, key, aim::foreign_global(&mut random) as u32, 0]) {
-                    bench.card.write(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
+                    bench.card.write_gttmmadr(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
                 }
-                bench.card.write(vf, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
+                bench.card.write_gttmmadr(vf, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
                 let index = random.below(GGTT_ENTRIES);
-                bench.card.write(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
-                bench.card.write(vf, doorbell::WINDOW + random.below(1024) * doorbell::PAGE_BYTES, &[1; 4]);
+                bench.card.write_gttmmadr(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
+                bench.card.write_gttmmadr(vf, doorbell::WINDOW + random.below(1024) * doorbell::PAGE_BYTES, &[1; 4]);
                 bench.card.write_local(vf, random.below(4 * LOCAL), &[0xa7; 64]);
                 let (mut entry, mut local) = ([1; 8], [0; 64]);
-                bench.card.read(vf, GGTT_WINDOW + index * 8, &mut entry);
+                bench.card.read_gttmmadr(vf, GGTT_WINDOW + index * 8, &mut entry);
                 bench.card.read_local(vf, random.below(4 * LOCAL), &mut local);
                 assert_eq!(local, [0xff; 64]);
                 assert_eq!(entry, if exists { [0; 8] } else { [0xff; 8] });

@@ -92,7 +92,7 @@ impl Contest {
             }
             attack(bench, self.class, step);
             bench.attacker.consume();
-            bench.card.work();
+            bench.card.step();
             bench.pass(STEP);
             if self.held_up != 0 && random.one_in(8) {
                 bench.pass(self.held_up);
@@ -178,7 +178,7 @@ fn repeated_guc_doorbells_stop_no_engine() {
     let from = rounds(bench);
     for _ in 0..20_000 {
         bench.card.notify_guc(ATTACKER);
-        bench.card.work();
+        bench.card.step();
         bench.pass(STEP);
     }
     let now = rounds(bench);
@@ -284,7 +284,7 @@ fn parallel_context_leaves_other_functions_their_shares() {
             wide(bench, (step / 211 % 8) as u32);
         }
         bench.attacker.consume();
-        bench.card.work();
+        bench.card.step();
         bench.pass(STEP);
     }
     let now = used(bench);

@@ -146,7 +146,7 @@ fn random_resets_of_engines_guc_and_functions() {
         }
         // Restarts the PF driver.
         bench.card.disable_vfs();
-        bench.card.reset();
+        bench.card.reset_card();
         *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
         bench.work(60);
         for guest in guests {
@@ -172,7 +172,7 @@ fn disturb(bench: &mut VfBench, random: &mut Random) {
     const GU_CNTL: u32 = 0x10_1010;
     const TLB_INVALIDATE: u32 = 0xcee4;
     let card = bench.card.clone();
-    let set = |register: u32, value: u32| card.write(Function::PF, register.into(), &value.to_le_bytes());
+    let set = |register: u32, value: u32| card.write_gttmmadr(Function::PF, register.into(), &value.to_le_bytes());
     let again = |bench: &VfBench| *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
     match random.below(10) {
         // Resets engines only; the GuC is not notified.
@@ -193,7 +193,7 @@ fn disturb(bench: &mut VfBench, random: &mut Random) {
             card.enable_vfs(3);
         }
         4 => {
-            card.reset();
+            card.reset_card();
             again(bench);
         }
         5 => set(TLB_INVALIDATE, 1),

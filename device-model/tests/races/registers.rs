@@ -35,12 +35,12 @@ fn together(body: impl Fn(u32, u32) + Sync) {
 }
 
 fn set(card: &Card, function: Function, at: u32, bytes: &[u8]) {
-    card.write(function, at.into(), bytes);
+    card.write_gttmmadr(function, at.into(), bytes);
 }
 
 fn get(card: &Card, function: Function, at: u32) -> u32 {
     let mut data = [0; 4];
-    card.read(function, at.into(), &mut data);
+    card.read_gttmmadr(function, at.into(), &mut data);
     u32::from_le_bytes(data)
 }
 
@@ -85,7 +85,7 @@ fn first_write_locks_the_wopcm_registers() {
     let card = card();
     let size = 0xc050;
     for round in 0..400 {
-        card.reset();
+        card.reset_card();
         let start = Barrier::new(PROCESSORS as usize);
         let seen: Vec<u32> = thread::scope(|scope| {
             let lock = |n: u32| {

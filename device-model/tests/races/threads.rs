@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::gpu::Gpu;
 use arctic_device_model::host::{ALL_FUNCTIONS, Function};
 use arctic_device_model::workers::Workers;
 use arctic_test_support::process::setting;
@@ -203,15 +204,15 @@ fn concurrent_resets_of_card_engines_and_functions() {
         let (card, mut random) = (bench.card.clone(), Random::new(seed));
         threads.push(watchdog.spawn(name, move || {
             let (register, value) = pf_write(&mut random);
-            card.write(Function::PF, register.into(), &value.to_le_bytes());
+            card.write_gttmmadr(Function::PF, register.into(), &value.to_le_bytes());
             let mut data = [0; 4];
-            card.read(Function::PF, random.below(0x40_0000 / 4) * 4, &mut data);
+            card.read_gttmmadr(Function::PF, random.below(0x40_0000 / 4) * 4, &mut data);
         }));
     }
     let (card, mut random) = (bench.card.clone(), Random::new(6));
     threads.push(watchdog.spawn("the host", move || {
         match random.below(8) {
-            0 => card.reset(),
+            0 => card.reset_card(),
             1 => card.disable_vfs(),
             2 | 3 => card.enable_vfs(3),
             4 => card.quiesce(),
@@ -223,7 +224,7 @@ fn concurrent_resets_of_card_engines_and_functions() {
     drop(workers);
     assert_eq!(bench.card.panics(), 0);
     bench.card.disable_vfs();
-    bench.card.reset();
+    bench.card.reset_card();
     *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
     bench.work(60);
     for guest in guests {

@@ -35,7 +35,6 @@ use crate::event_count::EventCount;
 use crate::gpu::Host;
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
-use crate::hardware_error::{ErrorRegisters, HardwareError};
 use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
@@ -67,7 +66,7 @@ pub struct Card {
     guc_pending: GucPending,
     deferred: Deferred,
     contention: Contention,
-    /// The scrubber thread, which returns memory to the host. If not set, [`Card::work`] does this.
+    /// The scrubber thread, which returns memory to the host. If not set, [`Card::step`] does this.
     scrubber: OnceLock<Thread>,
     /// The scrubber thread, and the threads that release the local memory of VFs in reset.
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -140,28 +139,13 @@ impl Card {
         &self.engines
     }
 
-    /// Makes the card report a hardware error, as the service flows of Volume 13 have it (V13-284..287): sets its bits in
-    /// the error registers of its severity and in the primary interrupt register. A correctable or non-fatal error
-    /// raises the PF's interrupt. A fatal error does not: it is sent as a PCI Express message
-    /// ([`InterruptSink::fatal_error`]), and the driver finds its bits when it next serves an interrupt, or when it
-    /// is loaded. The error has no other effect: the card continues to work. The bits stay set until the PF's driver
-    /// clears them, or a reset of the card. VFs see nothing of it. May be called from any thread, without locks held.
-    pub fn raise_hardware_error(&self, error: HardwareError) {
-        self.gt.raise_hardware_error(error);
-    }
-
-    /// Returns the error registers, by severity.
-    pub fn error_registers(&self) -> [ErrorRegisters; 3] {
-        self.gt.error_registers()
-    }
-
     /// Number of steps that have panicked. Each one is a bug in the device model.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
     /// Reads GTTMMADR of `function` at `offset`, in any width. Unimplemented registers read as 0 (V13-018).
-    pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
+    pub fn read_gttmmadr(&self, function: Function, offset: u64, data: &mut [u8]) {
         if !self.enabled(function) {
             data.fill(0xff);
             return;
@@ -184,7 +168,7 @@ impl Card {
 
     /// Writes GTTMMADR of `function` at `offset`, in any width. All effects of the write are complete on return, except
     /// for requests deferred to a worker.
-    pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
+    pub fn write_gttmmadr(&self, function: Function, offset: u64, data: &[u8]) {
         if !self.enabled(function) {
             return;
         }
@@ -254,7 +238,7 @@ impl Card {
                 self.reset_domains(domains);
             }
             SideEffect::DriverFlr => {
-                self.reset();
+                self.reset_card();
                 self.gt.finish_driver_flr();
             }
             SideEffect::TlbInvalidate => {
@@ -311,7 +295,7 @@ impl Card {
     }
 
     /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
-    fn report(&self, engine: EngineId, load: Load, outcome: Outcome, skipped: Option<SkippedCommand>) {
+    fn report_outcome(&self, engine: EngineId, load: Load, outcome: Outcome, skipped: Option<SkippedCommand>) {
         if load.submitter == Submitter::Guc {
             self.engines.report(EngineReport { engine, load, outcome, skipped });
             self.kick_guc(load.function.bit());
@@ -339,7 +323,7 @@ impl Card {
 
     /// Resets the physical function: registers, GuC and engines return to their power-on state. Memory keeps its
     /// contents; local memory and GGTT pages that were assigned to VFs return to the PF.
-    pub fn reset(&self) {
+    pub fn reset_card(&self) {
         self.recover();
         // The PF's memory is not emptied, so nothing remains to be done.
         let _ = self.function_state(Function::PF).reset();
@@ -366,12 +350,6 @@ impl Card {
             self.gt.memory.free_unused(vf);
         }
         self.wake_workers();
-    }
-
-    /// Blocks until every step in progress has ended. Memory views taken by these steps are then no longer in use.
-    pub fn quiesce(&self) {
-        drop(self.guc());
-        self.engines.pass_step_boundary();
     }
 
     /// Requests a GuC step on behalf of `functions` (one bit each).
@@ -417,7 +395,7 @@ impl Card {
         }
         for id in self.gt.generation.engines.all() {
             if let Some(load) = self.engines.abandon(id, &self.gt) {
-                self.report(id, load, Outcome::Halted(Halt::Bug), None);
+                self.report_outcome(id, load, Outcome::Halted(Halt::Bug), None);
             }
         }
         if let Err(error) = self.guc().restart_builtin(&self.gt, &self.engines) {

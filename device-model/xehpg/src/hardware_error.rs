@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The hardware errors of the card (V13-284..287). The model has no defects of its own: an error occurs only when
-//! [`Card::raise_hardware_error`](crate::card::Card::raise_hardware_error) raises it, to test the error handling of a
-//! driver.
+//! [`Gt::raise_hardware_error`](crate::gt::Gt::raise_hardware_error) raises it, to test the error handling of a driver.
 //!
 //! The bits are those of the tables for DG2 in Intel's patches of 2023 for RAS in xe (xe_hw_error.c:
 //! `dg2_err_stat_*_reg`, `dg2_stat_gt_*_reg`). Linux 7.2 has the registers, but names no error of this card.

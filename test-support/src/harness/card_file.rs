@@ -82,7 +82,7 @@ fn power_on(profile: &CardProfile) {
                 card.pf().read_config(0, &mut identity);
                 assert_eq!(u32::from_le_bytes(identity), u32::from(profile.device) << 16 | 0x8086);
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
-                while card.model().work() != arctic_device_model::gpu::WorkStatus::Idle(None) {}
+                while card.model().step() != arctic_device_model::gpu::WorkStatus::Idle(None) {}
             }
             // The profile may provision more than the reduced local memory.
             Err(error @ CardError::PowerOn(PowerOnError::Resources(_))) => {

@@ -165,7 +165,7 @@ impl World {
 
     fn work(&self, calls: u32) {
         for _ in 0..calls {
-            match self.card.model().work() {
+            match self.card.model().step() {
                 WorkStatus::Idle(None) => return,
                 WorkStatus::Idle(Some(at)) => self.clock.advance(at.saturating_sub(self.clock.now())),
                 WorkStatus::Busy => self.clock.advance(1000),

@@ -331,8 +331,8 @@ fn check_job(bench: &mut VfBench, victim: usize) {
 
 /// Checks that new drivers can initialise the card after a reset and that a job completes.
 fn check_recovery(card: &Arc<Card>, bench: &mut VfBench) {
-    card.write(Function::PF, GDRST.into(), &1u32.to_le_bytes());
-    card.write(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
+    card.write_gttmmadr(Function::PF, GDRST.into(), &1u32.to_le_bytes());
+    card.write_gttmmadr(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
     *bench.pf.borrow_mut() = Some(Pf::up(card));
     bench.work(200);
     bench.victims[0].up();

@@ -114,7 +114,7 @@ pub const LAYOUT: Places = Places {
 /// GGTT addresses of the attacker's data structures.
 pub const PLACES: Places = LAYOUT.at(BASE);
 
-/// Limit for the CPU time of one call of [`Card::work`], which runs a step of each engine.
+/// Limit for the CPU time of one call of [`Card::step`], which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(150);
 
 /// A virtual function with its driver.
@@ -357,7 +357,7 @@ impl VfBench {
         self.clock.advance(nanoseconds);
     }
 
-    /// Calls [`Card::work`] at most `calls` times; returns true if the card became idle. Checks the time limit of each
+    /// Calls [`Card::step`] at most `calls` times; returns true if the card became idle. Checks the time limit of each
     /// call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {

@@ -46,7 +46,7 @@ pub fn fill(bench: &VfBench) {
     for page in 0..32 {
         let target = if page < 16 { PF_LOCAL + page * 4096 | 2 } else { crate::vfs::world::RAM.0 + page * 4096 };
         let index = (PF_GLOBAL >> 12) + page;
-        bench.card.write(Function::PF, GGTT_WINDOW + index * 8, &(target | 1).to_le_bytes());
+        bench.card.write_gttmmadr(Function::PF, GGTT_WINDOW + index * 8, &(target | 1).to_le_bytes());
     }
     for victim in &bench.victims {
         for n in 1..4 {
@@ -91,7 +91,7 @@ pub fn snapshot(bench: &VfBench, idle: bool) -> Snapshot {
     top[own..own + 2 * CONTROL_BYTES as usize].fill(0);
     parts.push(("top of the PF's local memory".into(), top));
     let mut table = vec![0; GGTT_BYTES];
-    bench.card.read(Function::PF, GGTT_WINDOW, &mut table);
+    bench.card.read_gttmmadr(Function::PF, GGTT_WINDOW, &mut table);
     for entry in table.chunks_exact_mut(8) {
         let value = u64::from_le_bytes((&*entry).try_into().unwrap());
         let trapped = bench.attacker.table.is_none();
@@ -147,7 +147,7 @@ pub fn nothing_leaked(bench: &VfBench, bars: bool) {
 pub fn nothing_leaks_from_bars(bench: &VfBench) {
     let mut seen = vec![0; 16 << 20];
     for (at, dword) in (0..).step_by(4).zip(seen.chunks_exact_mut(4)) {
-        bench.card.read(ATTACKER, at, dword);
+        bench.card.read_gttmmadr(ATTACKER, at, dword);
     }
     keeps_secret("GTTMMADR", &seen);
     let mut seen = vec![0; 4096];

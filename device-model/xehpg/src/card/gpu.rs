@@ -49,7 +49,7 @@ fn values(value: &impl Serialize) -> Values {
 impl Gpu for Card {
     fn read(&self, function: Function, bar: u8, offset: u64, data: &mut [u8]) {
         match bar {
-            GTTMMADR_BAR => self.read(function, offset, data),
+            GTTMMADR_BAR => self.read_gttmmadr(function, offset, data),
             LMEM_BAR => self.read_local(function, offset, data),
             _ => data.fill(0xff),
         }
@@ -57,7 +57,7 @@ impl Gpu for Card {
 
     fn write(&self, function: Function, bar: u8, offset: u64, data: &[u8]) {
         match bar {
-            GTTMMADR_BAR => self.write(function, offset, data),
+            GTTMMADR_BAR => self.write_gttmmadr(function, offset, data),
             LMEM_BAR => self.write_local(function, offset, data),
             _ => {}
         }
@@ -68,7 +68,7 @@ impl Gpu for Card {
 
     fn reset(&self, function: Function) {
         match function {
-            Function::PF => self.reset(),
+            Function::PF => self.reset_card(),
             vf => self.reset_function(vf),
         }
     }
@@ -157,7 +157,7 @@ impl Gpu for Card {
     /// If a step panics, only the engine or the GuC that was stepped loses its work. The other engines and functions
     /// continue.
     fn work(&self) -> WorkStatus {
-        self.guarded(|| self.work()).unwrap_or(WorkStatus::Busy)
+        self.guarded(|| self.step()).unwrap_or(WorkStatus::Busy)
     }
 
     fn wakeups(&self) -> &EventCount {
@@ -173,7 +173,8 @@ impl Gpu for Card {
     }
 
     fn quiesce(&self) {
-        self.quiesce();
+        drop(self.guc());
+        self.engines.pass_step_boundary();
     }
 
     fn delays_others(&self, function: Function) -> bool {
@@ -204,11 +205,11 @@ impl Gpu for Card {
 
     fn raise_hardware_error(&self, name: &str) -> bool {
         let error = HardwareError::named(name);
-        error.into_iter().for_each(|error| self.raise_hardware_error(error));
+        error.into_iter().for_each(|error| self.gt.raise_hardware_error(error));
         error.is_some()
     }
 
     fn error_registers(&self) -> Vec<Values> {
-        self.error_registers().iter().map(values).collect()
+        self.gt.error_registers().iter().map(values).collect()
     }
 }

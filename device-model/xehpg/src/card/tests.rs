@@ -90,17 +90,17 @@ const QUOTA: Quota = Quota {
 fn work_that_may_wait_for_the_client_runs_on_a_worker() {
     const DMA_CTRL: u64 = 0xc314;
     let card = with_client_memory();
-    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let write = |offset: u64, value: u32| card.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
     let goes_on = || read(&card, Function::PF, DMA_CTRL) & 1 == 1;
     write(DMA_CTRL, 0x0011_0011);
     assert!(goes_on());
-    card.work();
+    card.step();
     assert!(!goes_on());
     write(DMA_CTRL, 0x0011_0011);
     write(0x941c, 1 << 2);
     assert!(!goes_on(), "executed before the reset");
     write(DMA_CTRL, 0x0011_0011);
-    card.reset();
+    card.reset_card();
     assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
 }
 
@@ -111,7 +111,7 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
     const GUC_TLB_INV_CR: u64 = 0xcee8;
     let card = with_client_memory();
     let busy = || read(&card, Function::PF, GUC_TLB_INV_CR);
-    let invalidate = || card.write(Function::PF, GUC_TLB_INV_CR, &1_u32.to_le_bytes());
+    let invalidate = || card.write_gttmmadr(Function::PF, GUC_TLB_INV_CR, &1_u32.to_le_bytes());
     {
         // A step that is in progress.
         let _step = card.engines.lock(card.engines.present().next().unwrap());
@@ -119,7 +119,7 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
         invalidate();
         assert_eq!(busy(), 1);
     }
-    while card.work() == WorkStatus::Busy {}
+    while card.step() == WorkStatus::Busy {}
     assert_eq!(busy(), 0);
     invalidate();
     assert_eq!(busy(), 0, "no step is in progress");
@@ -128,7 +128,7 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
         invalidate();
     }
     assert_eq!(busy(), 1);
-    card.reset();
+    card.reset_card();
     assert_eq!(busy(), 0);
 }
 
@@ -139,11 +139,11 @@ fn a_mailbox_request_is_left_to_a_worker() {
     let card = with_client_memory();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == WorkStatus::Busy {}
-    card.write(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
+    while card.step() == WorkStatus::Busy {}
+    card.write_gttmmadr(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
     card.post_guc_notification(VF1);
     assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
-    card.work();
+    card.step();
     assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
 }
 
@@ -168,10 +168,10 @@ fn step_delays_functions_that_wait_for_its_locks() {
     card.guc_pending.take_notified();
     card.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
-    card.work();
+    card.step();
     assert_eq!(held_up(), [true, false], "unchanged until a GuC step");
     card.kick_guc(Function::PF.bit());
-    card.work();
+    card.step();
     assert_eq!(held_up(), [false; 2]);
     let eventually = |expected: [bool; 2]| {
         let begun = std::time::Instant::now();
@@ -209,7 +209,7 @@ fn memory_is_cleared_without_a_lock() {
     let card = with_client_memory();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == WorkStatus::Busy {}
+    while card.step() == WorkStatus::Busy {}
     card.gt().memory.write_bar(VF1, 0, &[1]);
     std::thread::scope(|scope| {
         let alone = card.gt().memory.storage().alone();
@@ -256,7 +256,7 @@ fn scrubbing_is_left_to_the_scrubber_thread() {
     let _ = card.scrubber.set(std::thread::current());
     card.provision(&[QUOTA]).unwrap();
     card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
-    while card.work() == WorkStatus::Busy {}
+    while card.step() == WorkStatus::Busy {}
     assert_eq!(card.gt().memory.stored_by(VF1), 4096);
     assert!(card.gt().memory.untidy());
     while card.gt().memory.scrub() {}
@@ -269,7 +269,7 @@ fn page(number: u64) -> Page {
 
 fn read(card: &Card, function: Function, offset: u64) -> u32 {
     let mut data = [0; 4];
-    card.read(function, offset, &mut data);
+    card.read_gttmmadr(function, offset, &mut data);
     u32::from_le_bytes(data)
 }
 
@@ -287,13 +287,13 @@ fn the_window_never_aliases_registers() {
     let before = snapshot();
     for (at, _) in registers.listing() {
         for value in [!0u32, 1, 0x0001_0001] {
-            card.write(Function::PF, WINDOW + u64::from(at), &value.to_le_bytes());
+            card.write_gttmmadr(Function::PF, WINDOW + u64::from(at), &value.to_le_bytes());
         }
         assert_eq!(read(&card, Function::PF, WINDOW + u64::from(at)), NACK);
     }
     assert!(snapshot() == before);
     assert!(registers.unmodelled().is_empty());
-    assert_eq!(card.work(), WorkStatus::Idle(None), "no GuC step was requested");
+    assert_eq!(card.step(), WorkStatus::Idle(None), "no GuC step was requested");
     assert_eq!(rings(&card, Function::PF).0, 0);
 }
 
@@ -309,18 +309,18 @@ fn any_access_of_a_page_rings_it() {
     card.gt().doorbells.arm(0, Function::PF, page(5)).unwrap();
     let bytes = [0; 8];
     for (n, (at, len)) in [(0, 4), (0, 8), (0xff8, 8), (0xfff, 1), (0x123, 2), (0x800, 4)].into_iter().enumerate() {
-        card.write(Function::PF, page(5).offset() + at, &bytes[..len]);
+        card.write_gttmmadr(Function::PF, page(5).offset() + at, &bytes[..len]);
         assert_eq!(rings(&card, Function::PF), (n as u64 + 1, 0));
     }
     assert_eq!(read(&card, Function::PF, page(5).offset() + 0x10), ACK);
     assert_eq!(rings(&card, Function::PF), (7, 0));
     for beside in [page(4).offset(), page(6).offset(), 0x7f_f000] {
-        card.write(Function::PF, beside, &7u32.to_le_bytes());
+        card.write_gttmmadr(Function::PF, beside, &7u32.to_le_bytes());
         assert_eq!(read(&card, Function::PF, beside), NACK);
     }
     assert_eq!(rings(&card, Function::PF), (7, 6));
     let mut odd = [0; 3];
-    card.read(Function::PF, 0x7f_f001, &mut odd);
+    card.read_gttmmadr(Function::PF, 0x7f_f001, &mut odd);
     assert_eq!(odd, [0xbe, 0xad, 0xde]);
 }
 
@@ -335,11 +335,11 @@ fn windows_of_functions_are_apart() {
     card.gt().doorbells.arm(1, VF1, page(0)).unwrap();
     card.gt().doorbells.arm(2, VF2, page(0)).unwrap();
     assert_eq!(read(&card, VF1, page(0).offset()), !0, "no VF is enabled");
-    card.write(VF1, page(0).offset(), &[0; 4]);
+    card.write_gttmmadr(VF1, page(0).offset(), &[0; 4]);
     assert_eq!(rings(&card, VF1), (0, 0));
     card.enable_vfs(2);
     assert_eq!(read(&card, VF2, page(0).offset()), ACK);
-    card.write(VF1, page(0).offset(), &[0; 4]);
+    card.write_gttmmadr(VF1, page(0).offset(), &[0; 4]);
     assert_eq!((rings(&card, VF1), rings(&card, VF2)), ((1, 0), (1, 0)));
     card.reset_function(VF1);
     assert_eq!((read(&card, VF1, page(0).offset()), read(&card, VF2, page(0).offset())), (NACK, ACK));
@@ -355,25 +355,25 @@ fn rings_go_where_they_are_routed() {
         group wakes the GuC, also if the ring arrives as an event (trap 13)"
     );
     let (card, msis) = card();
-    let write = |offset, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let write = |offset, value: u32| card.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
     write(0x19_0038, !0);
     write(0x19_00e8, 0);
     write(0x19_0008, 1 << 31);
     card.gt().doorbells.arm(1, Function::PF, page(1)).unwrap();
     write(page(1).offset(), 0);
-    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, WorkStatus::Idle(None)));
+    assert_eq!((msis.0.load(Ordering::SeqCst), card.step()), (1, WorkStatus::Idle(None)));
     assert_eq!(read(&card, Function::PF, DOORBELL_CTRL), 1);
     write(DOORBELL_CTRL, SEND_TO_CORE);
     assert_eq!(
-        (card.work(), card.work()),
+        (card.step(), card.step()),
         (WorkStatus::Busy, WorkStatus::Idle(None)),
         "the earlier ring must be served"
     );
     card.gt().doorbells.take_rung();
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Idle(None)));
+    assert_eq!((card.step(), card.step()), (WorkStatus::Busy, WorkStatus::Idle(None)));
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!(card.work(), WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
+    assert_eq!(card.step(), WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
@@ -425,7 +425,7 @@ fn virtualisation_page_has_no_registers() {
     card.enable_vfs(1);
     for function in [Function::PF, VF1] {
         for offset in (0x17_8000..0x17_9000).step_by(4) {
-            card.write(function, offset, &u32::MAX.to_le_bytes());
+            card.write_gttmmadr(function, offset, &u32::MAX.to_le_bytes());
             assert_eq!(read(&card, function, offset), 0, "{function:?} {offset:#x}");
         }
     }
@@ -442,11 +442,11 @@ fn vfs_enabled_again_are_in_reset_state() {
     let (card, _) = card();
     card.enable_vfs(2);
     for vf in [VF1, VF2] {
-        card.write(vf, MAILBOX + 4, &(0x100 + u32::from(vf.0)).to_le_bytes());
+        card.write_gttmmadr(vf, MAILBOX + 4, &(0x100 + u32::from(vf.0)).to_le_bytes());
         assert_eq!(read(&card, vf, MAILBOX + 4), 0x100 + u32::from(vf.0));
     }
     let mask = read(&card, VF1, OWN_INTERRUPT_MASK);
-    card.write(VF1, OWN_INTERRUPT_MASK, &(!mask).to_le_bytes());
+    card.write_gttmmadr(VF1, OWN_INTERRUPT_MASK, &(!mask).to_le_bytes());
     assert_ne!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
     card.disable_vfs();
     assert_eq!((card.vfs(), read(&card, VF1, MAILBOX + 4)), (0, u32::MAX));
@@ -492,7 +492,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     const PAGE: u64 = 0x5000;
     let (card, msis) = card();
     let gt = card.gt();
-    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let write = |offset: u64, value: u32| card.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
     let status = || gt.memory.local().slice(PAGE, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
     gt.memory.ggtt().set_entry(0x10, GgttEntry::from(PAGE | 3));
     gt.memory.local().slice(PAGE, 4).unwrap().store(0x5a_u32, 0, Ordering::Release).unwrap();
@@ -525,12 +525,12 @@ fn workers_scrub_memory() {
     let bytes =
         || local.first_data(&(0..64 << 20)).map(|_| local.data(0..64 << 20).map(|run| run.end - run.start).sum());
     assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for scrubbing");
-    let steps = (0..).take_while(|_| card.work() == WorkStatus::Busy).count();
+    let steps = (0..).take_while(|_| card.step() == WorkStatus::Busy).count();
     assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
     assert_eq!(bytes(), None::<u64>);
     // A reset of the card releases memory itself, because the VF may be reused before the workers run.
     card.gt().memory.write_bar(VF1, 5 << 20, &[1]);
-    card.reset();
+    card.reset_card();
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
 
@@ -561,9 +561,9 @@ fn an_flr_resets_all_state_of_one_function() {
     assert_ne!(fresh[0].1, fresh[1].1, "a frame belongs to one function");
     for (vf, index) in [(VF1, 0), (VF2, 4)] {
         let first = card.function_state(vf).ggtt().next().unwrap().0;
-        card.write(vf, MAILBOX, &7u32.to_le_bytes());
-        card.write(vf, ENABLES.into(), &(!0u32).to_le_bytes());
-        card.write(vf, GGTT_WINDOW + first * 8, &0x7001u64.to_le_bytes());
+        card.write_gttmmadr(vf, MAILBOX, &7u32.to_le_bytes());
+        card.write_gttmmadr(vf, ENABLES.into(), &(!0u32).to_le_bytes());
+        card.write_gttmmadr(vf, GGTT_WINDOW + first * 8, &0x7001u64.to_le_bytes());
         card.gt().doorbells.arm(index, vf, Page::at(page(0).offset()).unwrap()).unwrap();
     }
     let used = [VF1, VF2].map(shown);
@@ -572,7 +572,7 @@ fn an_flr_resets_all_state_of_one_function() {
     card.reset_function(VF1);
     assert_eq!([VF1, VF2].map(shown), [fresh[0].clone(), used[1].clone()]);
     assert_eq!([VF1, VF2].map(|vf| read(&card, vf, MAILBOX)), [0, 7]);
-    card.reset();
+    card.reset_card();
     let state = card.function_state(VF2);
     assert_eq!((state.guc().is_none(), state.memory().quota()), (true, 0), "a reset of the card takes all");
     drop(state);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The work that is executed by worker threads, or by calls of [`Card::work`]: one bounded step of each timed unit.
+//! The work that is executed by worker threads, or by calls of [`Card::step`]: one bounded step of each timed unit.
 
 use super::{Card, STEP_BUDGET};
 use crate::engine::{Engine, Load, Outcome};
@@ -35,7 +35,7 @@ impl Card {
     }
 
     /// Executes a bounded amount of pending work: a step of each timed unit.
-    pub fn work(&self) -> WorkStatus {
+    pub fn step(&self) -> WorkStatus {
         let now = self.gt.clock.now();
         let (mut busy, mut next) = (false, u64::MAX);
         for step in TIMED_UNITS {
@@ -191,7 +191,7 @@ impl Card {
                 }
                 drop(engine);
                 if first || skipped.is_some() {
-                    self.report(id, load, outcome, skipped);
+                    self.report_outcome(id, load, outcome, skipped);
                 }
                 return (outcome, in_ring);
             }
@@ -199,19 +199,19 @@ impl Card {
                 self.engines.set_runnable(id, true);
                 drop(engine);
                 if skipped.is_some() {
-                    self.report(id, load, outcome, skipped);
+                    self.report_outcome(id, load, outcome, skipped);
                 }
             }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
                 // The next element of the queue may already be loaded.
                 self.engines.set_runnable(id, engine.loaded().is_some());
                 drop(engine);
-                self.report(id, load, outcome, skipped);
+                self.report_outcome(id, load, outcome, skipped);
             }
             Outcome::Halted(_) => {
                 self.engines.set_runnable(id, false);
                 drop(engine);
-                self.report(id, load, outcome, skipped);
+                self.report_outcome(id, load, outcome, skipped);
             }
         }
         self.engines.poll_all();

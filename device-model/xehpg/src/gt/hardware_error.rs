@@ -7,8 +7,13 @@ use crate::registers::InterruptRegister;
 use crate::registers::tile::{DEV_PCIEERR_STATUS, FATAL_ON_TILE_0, dev_err_stat, err_stat_gt};
 
 impl Gt {
-    /// Sets the bits of `error` in the error registers of its severity, then reports it (V13-286, V13-287): a
-    /// correctable or non-fatal error by the interrupt of the PF, a fatal error by a PCI Express message.
+    /// Makes the card report a hardware error, as the service flows of Volume 13 have it (V13-284..287): sets its bits in
+    /// the error registers of its severity and in the primary interrupt register. A correctable or non-fatal error
+    /// raises the PF's interrupt. A fatal error does not: it is sent as a PCI Express message
+    /// ([`InterruptSink::fatal_error`](crate::host::InterruptSink::fatal_error)), and the driver finds its bits when it
+    /// next serves an interrupt, or when it is loaded. The error has no other effect: the card continues to work. The
+    /// bits stay set until the PF's driver clears them, or a reset of the card. VFs see nothing of it. May be called from
+    /// any thread, without locks held.
     pub fn raise_hardware_error(&self, error: HardwareError) {
         let HardwareError { severity, gt, device, .. } = error;
         self.registers.set_bits(err_stat_gt(severity), gt);

@@ -64,7 +64,7 @@ fn run(engines: [EngineId; 2], commands: u32, members: u32) -> [[u32; 3]; 2] {
         card.engines.set_runnable(engine, true);
     }
     for _ in 0..1000 {
-        card.work();
+        card.step();
     }
     let value = |at: u64| cell(at).load::<u32>(0, Ordering::SeqCst).unwrap();
     assert_eq!([0, 4].map(|at| value(SIGNALS + at)), [1, 1], "both members are complete");

@@ -213,7 +213,7 @@ impl Host {
     }
 
     fn write_card(&self, offset: u32, value: u32) {
-        self.card.write(Function::PF, u64::from(offset), &value.to_le_bytes());
+        self.card.write_gttmmadr(Function::PF, u64::from(offset), &value.to_le_bytes());
     }
 
     fn mmio_base(&self) -> u32 {
@@ -228,7 +228,7 @@ impl Host {
     /// Reads a register of the engine.
     fn read(&self, offset: u32) -> u32 {
         let mut data = [0; 4];
-        self.card.read(Function::PF, u64::from(self.mmio_base() + offset), &mut data);
+        self.card.read_gttmmadr(Function::PF, u64::from(self.mmio_base() + offset), &mut data);
         u32::from_le_bytes(data)
     }
 
@@ -316,7 +316,7 @@ impl Host {
     fn work(&self) {
         for _ in 0..2 {
             for _ in 0..1000 {
-                if matches!(self.card.work(), WorkStatus::Idle(_)) {
+                if matches!(self.card.step(), WorkStatus::Idle(_)) {
                     break;
                 }
             }
@@ -330,11 +330,11 @@ impl Host {
         let bank = u32::from(bank) * 4;
         let mut data = [0; 4];
         self.write_card(0x19_0008, 0);
-        self.card.read(Function::PF, u64::from(0x19_0018 + bank), &mut data);
+        self.card.read_gttmmadr(Function::PF, u64::from(0x19_0018 + bank), &mut data);
         let mut bits = 0;
         if u32::from_le_bytes(data) >> bit & 1 != 0 {
             self.write_card(0x19_0070 + bank, 1 << bit);
-            self.card.read(Function::PF, u64::from(0x19_0060 + bank), &mut data);
+            self.card.read_gttmmadr(Function::PF, u64::from(0x19_0060 + bank), &mut data);
             bits = u32::from_le_bytes(data) as u16;
             self.write_card(0x19_0060 + bank, 1 << 31);
             self.write_card(0x19_0018 + bank, 1 << bit);

@@ -29,7 +29,7 @@ fn switches_are_appended_to_the_fifo() {
     host.write(GFX_MODE, 0x0008_0008);
     host.submit(&[]);
     assert_eq!(port.waiting(), 1);
-    host.card.reset();
+    host.card.reset_card();
     assert_eq!(port.waiting(), 0);
 }
 
@@ -46,12 +46,12 @@ fn guc_gets_no_reports_of_the_hosts_queue() {
     for (number, ring) in [(0, wait(data, 1).to_vec()), (1, store(data, 2).to_vec()), (2, vec![0x0800_0000, 0])] {
         let context = host.with(number, &ring);
         host.load(&[context]);
-        host.card.work();
+        host.card.step();
         host.card.engines().take_reports(&mut reports);
         assert!(reports.is_empty(), "{reports:?}");
         host.put(data, 1);
         host.clock.advance(1_000_000);
-        host.card.work();
+        host.card.step();
         host.card.engines().take_reports(&mut reports);
         assert!(reports.is_empty(), "{reports:?}");
     }

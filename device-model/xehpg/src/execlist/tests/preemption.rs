@@ -78,7 +78,7 @@ fn preemption_points() {
         let context = host.with(0, &start(BATCH));
         let other = host.with(1, &store(data + 0x1010, 1));
         host.load(&[context]);
-        host.card.work();
+        host.card.step();
         host.load(&[other]);
         host.work();
         assert_eq!(host.get(data + 4 * (2499 % 64)), 2499, "all stores before the preemption point are executed");
@@ -112,7 +112,7 @@ fn a_blit_is_a_preemption_point() {
     }
     let (context, other) = (host.with(0, &start(BATCH)), host.with(1, &[0, 0]));
     host.load(&[context]);
-    host.card.work();
+    host.card.step();
     host.load(&[other]);
     host.work();
     let expected = [switch(1, IDLE, 1, 0), switch(1, 1, 2, 5), switch(0, 2, IDLE, 0)];

@@ -218,7 +218,7 @@ fn sq_contents_are_preserved_across_load_and_rc6() {
     host.work();
     let rc6_residency = || {
         let mut data = [0; 4];
-        host.card.read(Function::PF, GT_GFX_RC6, &mut data);
+        host.card.read_gttmmadr(Function::PF, GT_GFX_RC6, &mut data);
         u32::from_le_bytes(data)
     };
     host.card.gt().permit_rc6(true);
@@ -339,7 +339,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     host.fill(&[contexts[0].descriptor(), 0, 0x1111_2222_3333_4440]);
     let queue = host.queue();
     let write = |offset: u32, data: &[u8]| {
-        host.card.write(Function(1), u64::from(host.mmio_base() + offset), data);
+        host.card.write_gttmmadr(Function(1), u64::from(host.mmio_base() + offset), data);
         host.work();
     };
     write(CONTROL, &LOAD.to_le_bytes());
@@ -351,7 +351,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     assert_eq!((host.get(host.data(0)), host.queue()), (0, queue.clone()));
     for offset in [SQ, ELSP, CONTROL] {
         let mut read = [1; 4];
-        host.card.read(Function(1), u64::from(host.mmio_base() + offset), &mut read);
+        host.card.read_gttmmadr(Function(1), u64::from(host.mmio_base() + offset), &mut read);
         assert_eq!(read, [0; 4], "{offset:#x}");
     }
     assert!(host.switches().is_empty());

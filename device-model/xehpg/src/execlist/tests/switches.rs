@@ -268,7 +268,7 @@ fn the_driver_promotes_once_a_load() {
         if random(2) == 0 {
             host.work();
         } else {
-            host.card.work();
+            host.card.step();
         }
         for switch in host.switches() {
             if switch.away == IDLE || switch.new_queue {

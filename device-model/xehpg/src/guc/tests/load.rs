@@ -271,10 +271,10 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
         Arc::new(Recorder::default()),
         host.clock.clone(),
     );
-    let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
+    let write = |offset: u64, value: u32| card.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
     let read = |offset: u64| {
         let mut data = [0; 4];
-        card.read(Function::PF, offset, &mut data);
+        card.read_gttmmadr(Function::PF, offset, &mut data);
         u32::from_le_bytes(data)
     };
     write(0x941c, 1 << 3);
@@ -308,7 +308,7 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     };
     let answer = polled();
     assert_eq!(answer >> 28, 0xf);
-    let resets: [&dyn Fn(); 2] = [&|| write(0x941c, 1), &|| card.reset()];
+    let resets: [&dyn Fn(); 2] = [&|| write(0x941c, 1), &|| card.reset_card()];
     for reset in resets {
         write(0x2080, 0x40_0000);
         reset();

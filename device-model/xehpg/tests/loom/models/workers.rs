@@ -51,7 +51,7 @@ impl Card {
         self.guc.lock().unwrap()
     }
 
-    /// `Card::work`: returns true if a step was executed.
+    /// `Card::step`: returns true if a step was executed.
     fn work(&self) -> bool {
         if !self.calls.due(0) {
             return false;
