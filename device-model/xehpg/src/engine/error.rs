@@ -85,7 +85,8 @@ impl Gt {
     /// Reports a change of an engine's error bit that was not caused by the engine's commands, in the status page of
     /// the PF's driver and, if the bit is set, by interrupt. `gam` must be that of the PF, which owns the page.
     pub fn report_error_bit(&self, gam: &mut Gam<'_>, engine: EngineId) {
-        self.write_status(gam, engine, CS_ERROR);
+        // Errors are ignored: the driver has not mapped a status page.
+        let _ = self.write_status(gam, engine, CS_ERROR);
         if self.registers.engine(engine).get(reg::EIR) != 0 {
             self.interrupts.raise_engine(engine, CS_ERROR);
         }
@@ -95,17 +96,16 @@ impl Gt {
     /// unmasked in HWSTAM. Only the error bit is level-triggered. It is written as 1 only if unmasked in HWSTAM
     /// (V8-087, "when unmasked via HWSTAM"). The bits of the user interrupt and of the flush are written as 0. `gam`
     /// must be that of the PF, which owns the page.
-    pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
+    pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) -> Result<(), Fault> {
         let registers = self.registers.engine(engine);
         let unmasked = STATUS_EVENTS & (!registers.get(reg::HWSTAM) & 0xffff) as u16;
         if events & unmasked == 0 {
-            return;
+            return Ok(());
         }
         let page = registers.get(reg::HWS_PGA) & !0xfff;
         let error = registers.get(reg::EIR) != 0;
         let status = if error { unmasked & CS_ERROR } else { 0 };
-        // Faults are ignored: the driver has not mapped a status page.
-        let _ = gam.write_u32(Space::Ggtt, page.into(), status.into());
+        gam.write_u32(Space::Ggtt, page.into(), status.into())
     }
 }
 

@@ -247,7 +247,11 @@ impl Streamer<'_> {
     /// V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
         if !self.running.load.function.is_vf() {
-            self.gt.write_status(&mut self.gam, self.id, bits);
+            let written = self.gt.write_status(&mut self.gam, self.id, bits);
+            // Other faults are ignored: the driver has not mapped a status page.
+            if written.is_err() && self.gam.unanswered() {
+                return written;
+            }
         }
         self.trace_event(|_| EventKind::Interrupt { bits });
         let interrupts = self.gt.interrupts_of(self.running.load.function);

@@ -11,7 +11,7 @@ use crate::guc::provisioning::threshold_event::Watch;
 use crate::guc::scheduler::context::{Context, GucContextId, Home};
 use crate::guc::scheduler::queue::Queue;
 use crate::guc::scheduler::share::Share;
-use crate::host::{FUNCTIONS, Function, functions};
+use crate::host::{FUNCTIONS, Function, RetryTime, functions};
 use crate::topology::{EngineClass, MAX_ENGINES};
 
 /// Number of engine classes, in the GuC's numbering.
@@ -37,6 +37,8 @@ pub struct GucFunction {
     pub counters: Counters,
     /// Number of log messages about requests of the function.
     pub(super) complaints: u8,
+    /// For how long a request has been repeated because the client does not answer its accesses.
+    pub(super) repeats: RetryTime,
     /// Registered contexts, by the function's own ids.
     pub contexts: BTreeMap<u16, Context>,
     /// Runnable contexts of each class. Changed only by [`Functions::queue`].

@@ -25,6 +25,7 @@ use crate::guc::activity::Activity;
 use crate::guc::functions::{CLASSES, Functions};
 use crate::guc::load::ads::Ads;
 use crate::guc::load::firmware::Firmware;
+use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply};
 use crate::guc::scheduler::capture::{Capture, Hung};
 use crate::guc::scheduler::context::{Context, GucContextId, Home, Registration};
@@ -33,7 +34,7 @@ use crate::guc::scheduler::engine_slot::EngineSlot;
 use crate::guc::scheduler::queue::{Entry, InstanceState, Instances, not_before};
 use crate::guc::scheduler::round_robin::{DeficitRoundRobin, Moment};
 use crate::guc::scheduler::share::{Priority, Share, ThresholdEvent};
-use crate::host::{Function, functions};
+use crate::host::{Function, RetryTime, functions};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
@@ -153,6 +154,8 @@ pub struct Scheduler {
     /// Compute contexts that wait to switch out must be released.
     hold_compute: bool,
     capture: Capture,
+    /// Contexts whose work could not be read because the function's client did not answer, with the time of it.
+    unchecked: Vec<(GucContextId, RetryTime)>,
     /// Busy time of the engines.
     pub activity: Activity,
 }
@@ -172,6 +175,7 @@ impl Scheduler {
             threshold_events: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
+            unchecked: Vec::new(),
             activity: Activity::new(ads.map, generation.timebase),
         }
     }
@@ -361,6 +365,7 @@ impl Scheduler {
             self.slots[engine.index()] = EngineSlot::default();
         }
         self.functions.drop_contexts(function);
+        self.unchecked.retain(|(id, _)| id.function != function);
         self.functions[function].paused = false;
         self.functions[function].client.cat_error_type = false;
     }

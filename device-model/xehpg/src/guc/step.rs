@@ -9,6 +9,7 @@ use crate::guc::Step;
 use crate::guc::client::State;
 use crate::guc::doorbell;
 use crate::guc::messages::action;
+use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
 use crate::guc::provisioning::control;
 use crate::guc::provisioning::threshold_event::Kind;
@@ -61,6 +62,7 @@ impl GucState {
         for report in reports {
             self.scheduler.report(ctx, report);
         }
+        self.scheduler.check_again(ctx);
         let more = self.take_turns(ctx);
         doorbell::serve(self, ctx);
         action::finish_invalidations(self, ctx);
@@ -75,9 +77,10 @@ impl GucState {
         step.merge(self.send(ctx));
         // From the end of the step, which may have waited for a client for longer than the pause.
         let ended = ctx.gt.clock.now();
-        let retry = match (self.unsent & !self.paused, (self.inaccessible | self.unnotified) & !self.paused) {
-            (0, 0) => None,
-            (0, _) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
+        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused != 0 || self.scheduler.has_unchecked();
+        let retry = match (self.unsent & !self.paused, out_of_reach) {
+            (0, false) => None,
+            (0, true) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
             _ => Some(ended.saturating_add(RING_FULL_PAUSE)),
         };
         let more = more.then_some(ctx.now);
@@ -194,13 +197,21 @@ impl GucState {
         let before = channel.h2g.offset();
         let mut served = Served::More;
         for _ in 0..REQUESTS_A_TURN {
+            let request_at = channel.h2g.offset();
             match channel.h2g.receive(&mut ctx.own(), &mut room) {
                 None => {
                     served = Served::Empty;
                     break;
                 }
                 Some(request) if request.format != 0 => self.count(function, |counters| counters.malformed += 1),
-                Some(request) => self.take_request(ctx, request.fence, request.hxg),
+                Some(request) => {
+                    if !self.take_request(ctx, request.fence, request.hxg) {
+                        channel.h2g.put_back(request_at);
+                        self.inaccessible |= function.bit();
+                        served = Served::Blocked;
+                        break;
+                    }
+                }
             }
         }
         channel.h2g.publish_head(&mut ctx.own());
@@ -219,18 +230,20 @@ impl GucState {
         served
     }
 
+    /// Executes a request. Returns false if it has failed because the function's client does not answer an access, and must
+    /// be executed again: a handler changes nothing before its accesses.
     #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
-    fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) {
+    fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) -> bool {
         let function = ctx.function;
         ctx.gt.trace.record(function, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
-        let [header, payload @ ..] = hxg else { return };
+        let [header, payload @ ..] = hxg else { return true };
         let header = Header::from(*header);
         let (kind, code) = (header.kind_from_host(), header.code());
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
             (kind, kind.and_then(|_| action::carry_out(self, ctx, Request { header, payload })))
         else {
             self.count(function, |counters| counters.malformed += 1);
-            return;
+            return true;
         };
         let reply = match known {
             Some(reply) => reply,
@@ -241,9 +254,14 @@ impl GucState {
                 if kind == Type::Request {
                     ctx.send_message(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
-                return;
+                return true;
             }
         };
+        let repeats = &mut self.of(function).repeats;
+        if reply.is_err() && ctx.views.of(function).unanswered() && repeats.may_repeat(ctx.now, MOST_OUT_OF_REACH) {
+            return false;
+        }
+        repeats.end();
         match reply {
             Ok(_) => self.count(function, |counters| counters.done += 1),
             Err(error) => {
@@ -257,5 +275,6 @@ impl GucState {
             Type::FastRequest if reply.is_err() => ctx.send_message(function, Outgoing::reply(fence, reply)),
             _ => {}
         }
+        true
     }
 }

@@ -211,7 +211,7 @@ fn hardware_status_writes() {
             bench.put(PAGE, CANARY);
             let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
             let mut gam = bench.gt.memory.gam(Function::PF, &views, &mut tlb);
-            bench.gt.write_status(&mut gam, bench.engine.id(), 1 << event);
+            bench.gt.write_status(&mut gam, bench.engine.id(), 1 << event).unwrap();
             let writes = open == event && [0, 3, 4].contains(&event);
             assert_eq!(bench.get(PAGE), if writes { 0 } else { CANARY }, "HWSTAM {open}, event {event}");
         }

@@ -29,7 +29,7 @@ const STATUS_MISMATCH: u32 = 1 << 2;
 /// accessed through requests to the client may be temporarily inaccessible: the client is blocked on one of its own
 /// accesses, or has used up the time for which it may delay others. The limit is a time, because the number of attempts
 /// depends on the notifications of all functions.
-const MOST_OUT_OF_REACH: u64 = 30_000_000_000;
+pub const MOST_OUT_OF_REACH: u64 = 30_000_000_000;
 
 /// Location of one ring, as configured by SELF_CFG.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -327,6 +327,11 @@ impl CtBuffer {
             Ok(_) => self.break_with(gam, STATUS_MISMATCH),
             Err(_) => self.note(true),
         }
+    }
+
+    /// Puts back the requests received since [`CtBuffer::offset`] was `offset`; the head must not have been published since.
+    pub fn put_back(&mut self, offset: u32) {
+        self.own = offset;
     }
 
     /// Returns the GuC's own offset in dwords.

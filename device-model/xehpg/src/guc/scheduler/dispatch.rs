@@ -17,14 +17,18 @@ impl Scheduler {
         if !context.enabled {
             return;
         }
-        if let Some(work_queue) = context.work_queue {
-            work_queue.consume(&mut ctx.gam(id.function), id.local, &context.members);
+        let mut failed = false;
+        if let Some(work_queue) = &mut context.work_queue {
+            failed = work_queue.consume(&mut ctx.gam(id.function), id.local, &context.members).is_err();
         }
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
                 // If the context image cannot be read, there is nothing to run.
-                member.ready |= member.ring_has_work(&mut ctx.gam(id.function)).unwrap_or(false);
+                match member.ring_has_work(&mut ctx.gam(id.function)) {
+                    Ok(work) => member.ready |= work,
+                    Err(_) => failed = true,
+                }
                 continue;
             }
             let Home::Placed(base) = context.home else { continue };
@@ -39,7 +43,34 @@ impl Scheduler {
                 member.ready = true;
             }
         }
+        if failed && ctx.views.of(id.function).unanswered() && !self.unchecked.iter().any(|(of, _)| *of == id) {
+            self.unchecked.push((id, RetryTime::default()));
+        }
         self.go_on(ctx, id, ctx.now);
+    }
+
+    /// Checks again the contexts whose memory could not be accessed because the function's client did not answer, for a
+    /// limited time. After an unanswered access, the function's other contexts wait for the next step.
+    pub fn check_again(&mut self, ctx: &mut GucCtx<'_>) {
+        for (id, mut retry) in std::mem::take(&mut self.unchecked) {
+            if !ctx.views.of(id.function).unanswered() {
+                self.check_for_work(ctx, id);
+            }
+            let again = self.unchecked.iter().position(|(of, _)| *of == id);
+            if let Some(at) = again {
+                self.unchecked.swap_remove(at);
+            } else if !ctx.views.of(id.function).unanswered() {
+                continue;
+            }
+            if self.functions.context(id).is_some() && retry.may_repeat(ctx.now, MOST_OUT_OF_REACH) {
+                self.unchecked.push((id, retry));
+            }
+        }
+    }
+
+    /// Returns whether a context is to be checked again.
+    pub fn has_unchecked(&self) -> bool {
+        !self.unchecked.is_empty()
     }
 
     /// Queues a context that has work, or loads it if it already holds its engines.

@@ -64,18 +64,20 @@ pub struct WorkQueue {
     descriptor: u64,
     ring: u64,
     bytes: u32,
+    /// Offset up to which items have been consumed, if it is not in the descriptor because the client has not answered.
+    unpublished: Option<u32>,
 }
 
 /// Reason why not all items could be consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
-    Memory,
+    Memory(Fault),
     Item,
 }
 
 impl From<Fault> for Trouble {
-    fn from(_: Fault) -> Self {
-        Trouble::Memory
+    fn from(fault: Fault) -> Self {
+        Trouble::Memory(fault)
     }
 }
 
@@ -91,7 +93,7 @@ impl WorkQueue {
     /// Creates a work queue from its [`WorkQueue::location`]; `None` if the size is invalid. Does not access the
     /// memory.
     pub fn restored((descriptor, ring, bytes): (u64, u64, u32)) -> Option<Self> {
-        valid_size(bytes).then_some(WorkQueue { descriptor, ring, bytes })
+        valid_size(bytes).then_some(WorkQueue { descriptor, ring, bytes, unpublished: None })
     }
 
     /// Checks the addresses and the size given at registration.
@@ -103,23 +105,32 @@ impl WorkQueue {
         for address in [descriptor, ring, ring.wrapping_add(u64::from(bytes) - 4)] {
             gam.read_u32(Space::Ggtt, address).map_err(|_| Error::InvalidGgttAddress)?;
         }
-        Ok(WorkQueue { descriptor, ring, bytes })
+        Ok(WorkQueue { descriptor, ring, bytes, unpublished: None })
     }
 
     /// Consumes all items and writes the new tails to the members' images. An invalid item is recorded in the
-    /// descriptor, and the queue is ignored from then on.
+    /// descriptor, and the queue is ignored from then on. Fails if an access failed: some items may not be consumed. Each
+    /// item is consumed once, except for the one at which an access failed: a member never gets an older tail again.
     #[allow(clippy::arithmetic_side_effects, reason = "the descriptor has a 32-bit address")]
-    pub fn consume(&self, gam: &mut Gam<'_>, context: u16, members: &[Member]) {
-        let Ok(head) = gam.read_u32(Space::Ggtt, self.descriptor + HEAD) else { return };
-        let mut at = head;
-        if self.consume_from(gam, &mut at, context, members) == Err(Trouble::Item) {
+    pub fn consume(&mut self, gam: &mut Gam<'_>, context: u16, members: &[Member]) -> Result<(), Fault> {
+        let published = gam.read_u32(Space::Ggtt, self.descriptor + HEAD)?;
+        let mut at = self.unpublished.take().unwrap_or(published);
+        let consumed = self.consume_from(gam, &mut at, context, members);
+        if consumed == Err(Trouble::Item) {
             let _ = gam.write_u32(Space::Ggtt, self.descriptor + ERROR_OFFSET, at);
             let _ = gam.write_u32(Space::Ggtt, self.descriptor + STATUS, STATUS_COMMAND_ERROR);
             // Debug level, because a host can produce such items at a high rate.
             log::debug!("context {context}: invalid work queue item at offset {at:#x}");
         }
-        if at != head {
-            let _ = gam.write_u32(Space::Ggtt, self.descriptor + HEAD, at);
+        if at != published
+            && let Err(fault) = gam.write_u32(Space::Ggtt, self.descriptor + HEAD, at)
+        {
+            self.unpublished = Some(at);
+            return Err(fault);
+        }
+        match consumed {
+            Err(Trouble::Memory(fault)) => Err(fault),
+            Ok(()) | Err(Trouble::Item) => Ok(()),
         }
     }
 

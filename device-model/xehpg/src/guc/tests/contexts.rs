@@ -367,6 +367,76 @@ fn parallel_contexts() {
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 0]]);
 }
 
+/// Work that a submission announces is found later if the client does not answer meanwhile.
+#[test]
+fn work_is_read_again_while_the_client_does_not_answer() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    host.set_tail(1, 128);
+    let ram = host.move_to_guest(Host::image(1, 0), 0x2000);
+    ram.set_silent(true, 0x2000);
+    host.fast(0x1000, &[1]);
+    for _ in 0..3 {
+        host.step();
+        assert!(host.runs("bcs0").is_none() && host.deadline.is_some());
+        host.pass(10_000_000);
+    }
+    ram.set_silent(false, 0);
+    host.step();
+    assert_eq!(host.runs("bcs0"), Some(1));
+}
+
+/// A submission of a parallel context is not lost, and each of its items counts once, wherever the client stops answering.
+#[test]
+fn work_queues_are_read_again_while_the_client_does_not_answer() {
+    for (writes, lost) in [(false, 0x800..0x804), (false, 0x80c..0x810), (false, 0xc00..0xc20), (true, 0x800..0x804)] {
+        let mut host = Host::up();
+        let scratch = wide(&mut host, 2);
+        append_item(&mut host, scratch, 2, [0x40, 0x80]);
+        host.fast(0x1001, &[2, 1]);
+        let ram = host.move_to_guest(Host::image(2, 0), 0x1000);
+        ram.unanswered.store(true, Ordering::SeqCst);
+        *ram.lost.lock().unwrap() = Some((writes, lost.clone()));
+        host.fast(0x1000, &[2]);
+        host.step();
+        assert!(host.deadline.is_some(), "{lost:x?}");
+        // The engine has executed the item.
+        let read = host.peek(Host::image(2, 1) + 0x101c) == 0x80;
+        host.poke(Host::image(2, 1) + 0x101c, 0);
+        ram.set_silent(false, 0);
+        host.step();
+        assert_eq!(host.peek(Host::image(2, 1) + 0x101c) == 0x80, !read, "{lost:x?}");
+        let mut head = [0; 4];
+        ram.read_remote(0x800, &mut head).unwrap();
+        assert_eq!(u32::from_le_bytes(head), 20, "{lost:x?}");
+    }
+}
+
+/// A request that needs memory which the client does not answer for is executed again, for a limited time.
+#[test]
+fn requests_are_repeated_while_the_client_does_not_answer() {
+    for answers in [true, false] {
+        let mut host = Host::up();
+        let ram = host.move_to_guest(Host::image(2, 0), 0x1000);
+        ram.set_silent(true, 0x1000);
+        wide(&mut host, 2);
+        host.fast(0x1001, &[2, 1]);
+        assert!(host.stepped().is_empty() && host.deadline.is_some());
+        host.pass(29_000_000_000);
+        assert!(host.stepped().is_empty());
+        if answers {
+            ram.set_silent(false, 0);
+            assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 1]]);
+        } else {
+            host.pass(2_000_000_000);
+            let replies = host.stepped();
+            assert!(!replies.is_empty() && replies.iter().all(|reply| reply[1] >> 28 == 0xe), "{replies:x?}");
+        }
+    }
+}
+
 /// Contract F.5: an item for another context stops the queue and sets its error status.
 #[test]
 fn parallel_work_queue_with_a_bad_item() {

@@ -2,10 +2,8 @@
 //! Firmware upload, mailbox, and restart after a reset.
 
 use super::*;
-use crate::host::{Access, DmaView};
 use crate::memory::Memories;
 use arctic_fidelity::proves;
-use std::sync::atomic::Ordering;
 
 #[test]
 fn upload_good_image() {
@@ -29,16 +27,8 @@ fn upload_good_image() {
 }
 
 /// Copies the firmware's image from local memory to memory of the PF's guest that is accessed by messages.
-fn image_by_messages(host: &Host) -> Arc<turns::Ram> {
-    let ram = host.ram.0[0].clone();
-    let length = (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096);
-    let image = host.gt.memory.local().slice(FIRMWARE, length).unwrap();
-    image.copy_to_volatile_slice(ram.slice(0, length, Access::Write).unwrap());
-    for page in 0..length as u64 / 4096 {
-        host.gt.memory.ggtt().set_entry((FIRMWARE >> 12) + page, GgttEntry::from(page << 12 | 1));
-    }
-    ram.via_client.store(true, Ordering::SeqCst);
-    ram
+fn image_by_messages(host: &mut Host) -> Arc<turns::Ram> {
+    host.move_to_guest(FIRMWARE, (DMA_BYTES as usize + 4 * 1024).next_multiple_of(4096))
 }
 
 /// The boot ROM checks what is in WOPCM: a guest that changes the image or its signature after they were read has no
@@ -46,7 +36,7 @@ fn image_by_messages(host: &Host) -> Arc<turns::Ram> {
 #[test]
 fn image_in_guest_memory_is_read_once() {
     let mut host = Host::new();
-    let ram = image_by_messages(&host);
+    let ram = image_by_messages(&mut host);
     ram.cleared_by_reads.store(true, Ordering::SeqCst);
     assert_eq!(host.upload(), 0x8001_f0ec);
     host.guc.reset(&host.gt);
@@ -60,18 +50,14 @@ fn a_transfer_is_repeated_while_the_client_does_not_answer() {
     for answers in [true, false] {
         let mut host = Host::new();
         host.start_firmware();
-        let ram = image_by_messages(&host);
-        let lose = |lost: bool| {
-            *ram.lost.lock().unwrap() = lost.then_some((false, 0..0x1000));
-            ram.unanswered.store(lost, Ordering::SeqCst);
-        };
-        lose(true);
+        let ram = image_by_messages(&mut host);
+        ram.set_silent(true, 0x1000);
         for _ in 0..2 {
             assert!(host.guc.start_dma(&host.gt, &host.engines));
             assert_eq!(host.gt.registers.value(0xc314) & 1, 1, "the transfer is not complete");
             host.clock.advance(900_000_000);
         }
-        lose(!answers);
+        ram.set_silent(!answers, 0x1000);
         assert_eq!(host.start_dma() == 0x8001_f0ec, answers, "the transfer is complete, or was rejected");
     }
 }

@@ -14,6 +14,7 @@ mod services;
 mod time;
 mod turns;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use arctic_guc_driver::firmware::{DMA_BYTES, READY};
@@ -23,7 +24,7 @@ use vm_memory::Bytes;
 use super::*;
 use crate::engine::{Halt, Outcome};
 use crate::generation::XE_HPG;
-use crate::host::{Clock, InterruptSink, ManualClock, NullHost};
+use crate::host::{Clock, DmaView, InterruptSink, ManualClock, NullHost};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::region::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
@@ -133,6 +134,20 @@ impl Host {
 
     fn cell(&self, at: u64) -> vm_memory::VolatileSlice<'_> {
         self.gt.memory.local().slice(at, 4).unwrap()
+    }
+
+    /// Copies `length` bytes of local memory, pages of the GGTT, to the start of the PF's guest memory, which replaces them
+    /// in the GGTT and is accessed by messages.
+    fn move_to_guest(&mut self, from: u64, length: usize) -> Arc<turns::Ram> {
+        let ram = self.ram.0[0].clone();
+        let bytes = self.gt.memory.local().slice(from, length).unwrap();
+        bytes.copy_to_volatile_slice(ram.slice(0, length, Access::Write).unwrap());
+        for page in 0..length as u64 / 4096 {
+            self.gt.memory.ggtt().set_entry((from >> 12) + page, GgttEntry::from(page << 12 | 1));
+        }
+        self.guc.tlb.flush();
+        ram.via_client.store(true, Ordering::SeqCst);
+        ram
     }
 
     /// Returns the instance numbers of each engine class, in the GuC's order.

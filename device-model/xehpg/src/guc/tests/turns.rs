@@ -53,6 +53,12 @@ impl Ram {
         }
     }
 
+    /// The client answers no read of the first `length` bytes, if `silent`.
+    pub fn set_silent(&self, silent: bool, length: u64) {
+        *self.lost.lock().unwrap() = silent.then_some((false, 0..length));
+        self.unanswered.store(silent, Ordering::SeqCst);
+    }
+
     fn remote(&self, writes: bool, iova: u64, len: usize) -> Result<VolatileSlice<'_>, DmaFault> {
         let lost = self.lost.lock().unwrap();
         let overlaps = |range: &std::ops::Range<u64>| iova < range.end && range.start < iova + len as u64;
