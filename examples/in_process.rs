@@ -21,7 +21,7 @@ struct Msi {
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
         // KVM_SET_GSI_ROUTING
-        println!("function {}: MSI is {message:x?}", self.function.0);
+        println!("function {}: MSI is {message:x?}", self.function.number());
     }
 
     fn trigger(&self) {

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::Instant;
 
 use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, ReportableError, Values};
-use arctic_device_model::host::{Clock, Dma, Function, HostClock};
+use arctic_device_model::host::{Clock, Dma, Function, HostClock, MAX_VFS};
 use arctic_device_model::limits::TotalTooSmall;
 use arctic_device_model::workers::Workers;
 use arctic_sriov::function::{FunctionError, PciFunction};
@@ -128,7 +128,7 @@ impl VirtualCard {
         machine: Arc<dyn Machine>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, CardError> {
-        let vfs = vfs.min(model.total_vfs());
+        let vfs = vfs.min(model.total_vfs()).min(MAX_VFS);
         let provisioned = topology == Topology::Provisioned;
         let physical = model.physical_function(vfs)?;
         let pf_bars = bars(&physical);
@@ -136,7 +136,7 @@ impl VirtualCard {
         let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
         let line = if pf.has_pin() { machine.line(Function::PF) } else { None };
         let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF), line)];
-        for number in (1..=vfs).map(Function) {
+        for number in Function::first_vfs(vfs) {
             let config = match topology {
                 Topology::Native => Config::virtual_function(model.virtual_function_on_bus()?),
                 Topology::Together => Config::Shim(VfConfigShim::new(model.virtual_function()?)),
@@ -149,13 +149,13 @@ impl VirtualCard {
         let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
         let shared = Arc::new(CardShared { gpu, topology, functions: OnceLock::new(), machine, memory });
         let mut functions = Vec::new();
-        for (number, port) in (0..).map(Function).zip(ports) {
+        for (number, port) in Function::all().zip(ports) {
             let bars = if number.is_vf() { &vf_bars } else { &pf_bars };
             functions.push(CardFunction::full(&shared, number, port, bars.clone()).map_err(CardError::Threads)?);
         }
         let mut all_functions = functions.clone();
         if topology == Topology::Split {
-            for number in (1..=vfs).map(Function) {
+            for number in Function::first_vfs(vfs) {
                 let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(model.virtual_function()?)));
                 all_functions.push(CardFunction::config_only(&shared, number, port));
             }

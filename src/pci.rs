@@ -57,7 +57,7 @@ pub struct IoEvent {
 pub(crate) fn function_name(function: Function) -> String {
     match function {
         Function::PF => "pf".into(),
-        Function(number) => format!("vf{number}"),
+        vf => format!("vf{}", vf.number()),
     }
 }
 
@@ -79,7 +79,7 @@ pub trait PciDevice: Send + Sync {
 
     /// Offset of the function's routing ID from the PF's.
     fn routing_offset(&self) -> u16 {
-        self.number().0.into()
+        self.number().number().into()
     }
 
     /// Returns whether the function exists on the bus. A VF exists while VF Enable is set for it. Accesses to a

@@ -116,7 +116,7 @@ mod tests {
     fn a_new_view_uses_the_new_map_and_an_old_view_keeps_the_old_map() {
         let atomic = GuestMemoryAtomic::new(map(&[(0, 0x1000)]));
         let ram = GuestRam::new(atomic.clone());
-        let (old, again) = (ram.view(Function::PF), ram.view(Function(1)));
+        let (old, again) = (ram.view(Function::PF), ram.view(Function::new(1).unwrap()));
         assert!(Arc::ptr_eq(&old, &again), "one view per map, not per step");
         atomic.lock().unwrap().replace(map(&[(0x1000, 0x1000)]));
         assert!(old.slice(0, 1, Access::Read).is_some() && old.slice(0x1000, 1, Access::Read).is_none());

@@ -49,7 +49,7 @@ const LMTT_VALID: u32 = 1 << 31;
 fn card(function: Function) -> (Gt, Engine) {
     let region = |len| SharedRegion::anonymous(len).expect("memory");
     let ggtt = Ggtt::new(region(GGTT_BYTES));
-    let owner = u64::from(function.0) << 2;
+    let owner = u64::from(function.number()) << 2;
     (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry::from(page << 12 | owner | 3)));
     let vf = VfMemory { local: region(LOCAL), ggtt: None };
     let memory = Memory::new(XE_HPG.page_tables, region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
@@ -57,7 +57,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let put32 = |at: u64, value: u32| memory.write_bar(Function::PF, at, &value.to_le_bytes());
     // Before the contents: a frame that is assigned to a VF reads zeros.
     if function.is_vf() {
-        put32(LMTT + 4 * u64::from(function.0), ((LMTT >> 16) as u32 + 1) << 4 | 1);
+        put32(LMTT + 4 * u64::from(function.number()), ((LMTT >> 16) as u32 + 1) << 4 | 1);
         put32(LMTT + 0x1_0000, 1);
         memory.set_lmem_cfg(LMTT_VALID | (LMTT >> 16) as u32);
         memory.set_quota(function, LOCAL as u64);
@@ -121,7 +121,7 @@ fn main() {
             Command {
                 name: "one MI_STORE_DATA_IMM of a VF, in the VF's local memory",
                 target: None,
-                run: &|steps| run(Function(1), steps),
+                run: &|steps| run(Function::new(1).unwrap(), steps),
             },
         ],
     );

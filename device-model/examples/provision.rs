@@ -22,7 +22,7 @@ use vmm_sys_util::tempfile::TempFile;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-const VF: Function = Function(1);
+const VF: Function = Function::new(1).unwrap();
 /// First byte of the VF's memory; tables are below.
 const FIRST: u64 = GIB;
 /// Bytes per command with which xe clears a VF's memory.

@@ -256,7 +256,7 @@ fn a_stopped_vf_does_not_run_what_is_restored() {
     let saved = save(&bench, ATTACKER);
     assert!(!done(&bench.attacker, 0));
     let stop = |bench: &VfBench| {
-        bench.pf.borrow_mut().as_mut().unwrap().request(VF_CONTROL, &[u32::from(ATTACKER.0), 3]);
+        bench.pf.borrow_mut().as_mut().unwrap().request(VF_CONTROL, &[u32::from(ATTACKER.number()), 3]);
         bench.until("the stop", 5000, |bench| state(bench, ATTACKER) == Some(State::Stopped));
     };
     stop(&bench);

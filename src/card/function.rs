@@ -71,7 +71,7 @@ impl CardShared {
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
         self.gpu.enable_vfs(count);
-        let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.0 <= count).collect();
+        let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.number() <= count).collect();
         enabled.iter().for_each(|vf| vf.update(|config| config.set_enabled(true)));
         self.machine.vfs_enabled(&of_devices(enabled));
     }
@@ -303,7 +303,7 @@ impl CardFunction {
         }
         let own = self.port.config().decoded(bar);
         let vf = Some(self.number).filter(|number| number.is_vf());
-        own.or_else(|| self.shared.pf()?.port.config().vf_bar_address(vf?.0.into(), bar))
+        own.or_else(|| self.shared.pf()?.port.config().vf_bar_address(vf?.number().into(), bar))
     }
 
     /// Host memory allocated for the function's memory, in bytes.
@@ -324,14 +324,14 @@ impl PciDevice for CardFunction {
     fn name(&self) -> String {
         match (self.number, self.exposure) {
             (Function::PF, _) => "pf".into(),
-            (Function(number), Exposure::Full) => format!("vf{number}"),
-            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-config-only"),
+            (vf, Exposure::Full) => format!("vf{}", vf.number()),
+            (vf, Exposure::ConfigOnly) => format!("vf{}-config-only", vf.number()),
         }
     }
 
     /// First VF Offset and VF Stride are 1.
     fn routing_offset(&self) -> u16 {
-        self.number.0.into()
+        self.number.number().into()
     }
 
     fn enabled(&self) -> bool {
@@ -360,11 +360,11 @@ impl PciDevice for CardFunction {
             true => self.port.config().read_withheld(offset, data),
             false => self.port.config().read(offset, data),
         }
-        log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.number());
     }
 
     fn write_config(&self, offset: u64, data: &[u8]) {
-        log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.number());
         self.trapped.count_config();
         let written = || {
             if self.exposure == Exposure::Full && self.enabled() {
@@ -387,11 +387,11 @@ impl PciDevice for CardFunction {
             // No BAR decodes the address: the bus returns all ones.
             data.fill(0xff);
         }
-        log::trace!("{}: read {bar}:{offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: read {bar}:{offset:#x} = {data:02x?}", self.number.number());
     }
 
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
-        log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.0);
+        log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.number());
         self.trapped.count(self.shared.gpu.access_kind(bar, offset, true));
         if self.decodes(bar) {
             self.take_events_before(bar, offset);

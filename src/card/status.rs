@@ -70,7 +70,7 @@ impl VirtualCard {
     pub fn status(&self) -> Status {
         let gpu = self.shared.gpu.status();
         let function = |member: &CardFunction| {
-            let number = member.number().0;
+            let number = member.number().number();
             let known = gpu.functions.iter().find(|values| values.get("function") == Some(&number.into()));
             let unknown = || Values::from_iter([("function".to_owned(), number.into())]);
             FunctionStatus {
@@ -106,6 +106,11 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0).saturating_mul(PAGE)
 }
 
+/// Name of the function with this number, which comes from a document; "?" if no function has it.
+fn name_of(number: u8) -> String {
+    Function::new(number).map_or_else(|| "?".into(), function_name)
+}
+
 impl FunctionStatus {
     /// The function's number; 0 is the PF.
     pub fn number(&self) -> u8 {
@@ -130,7 +135,7 @@ impl FunctionStatus {
 
     /// Name of the function: "pf", "vf1".
     pub fn name(&self) -> String {
-        function_name(Function(self.number()))
+        name_of(self.number())
     }
 
     /// Name of the function's state in the card; a state with data is an object with the name as key.
@@ -258,7 +263,7 @@ impl fmt::Display for Status {
         }
         let engine = |engine: &Values| {
             let number = engine.get("function").and_then(Value::as_u64).and_then(|number| u8::try_from(number).ok());
-            let on = number.map_or_else(|| "-".into(), |number| function_name(Function(number)));
+            let on = number.map_or_else(|| "-".into(), name_of);
             format!("{} {on}", engine.get("engine").and_then(Value::as_str).unwrap_or("?"))
         };
         let engines: Vec<_> = self.engines.iter().map(engine).collect();

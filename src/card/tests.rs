@@ -225,7 +225,7 @@ fn guest_memory_is_inaccessible_without_bus_mastering() {
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1, host::Access::Read).is_some());
     assert!(
-        memory.views().of(Function(1)).slice(0x1000, 1, host::Access::Read).is_none(),
+        memory.views().of(Function::new(1).unwrap()).slice(0x1000, 1, host::Access::Read).is_none(),
         "each function has separate memory"
     );
     card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
@@ -256,7 +256,7 @@ fn interrupt_needs_msi_enable_and_is_pending_while_masked() {
     ports.raise(Function::PF, 0);
     assert_eq!(signalled(), Some(1));
     ports.raise(Function::PF, 1);
-    ports.raise(Function(1), 0);
+    ports.raise(Function::new(1).unwrap(), 0);
     assert_eq!(signalled(), None, "neither vector 1 nor function 1 exists");
     card.pf().write(CONFIG_REGION, MSI + 16, &[1]);
     ports.raise(Function::PF, 0);

@@ -145,7 +145,7 @@ impl Clients {
         (ecam, identity): (Ecam, Identity),
         ledger: &Arc<Ledger>,
     ) -> std::io::Result<Arc<Self>> {
-        let hands = (0..=vfs).map(Function).map(|n| {
+        let hands = Function::all().take(usize::from(vfs).saturating_add(1)).map(|n| {
             let hands = Hands::new(n, function_name(n), ledger);
             // VFs have no pin (PCIe 9.3.4.1.14).
             if n == Function::PF && identity.pin.is_some() { hands.with_pin() } else { hands }
@@ -181,7 +181,7 @@ impl Machine for Clients {
 
     fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {
         let Some(placer) = self.placer.get() else { return };
-        let Function(number) = function.number();
+        let number = function.number().number();
         match event {
             Event::BusMaster(_)
             | Event::VfBarMoved(_)
@@ -199,7 +199,7 @@ impl Machine for Clients {
     }
 
     fn withholds(&self, function: Function) -> bool {
-        function.is_vf() && self.placer.get().is_some_and(|placer| placer.withholds(function.0))
+        function.is_vf() && self.placer.get().is_some_and(|placer| placer.withholds(function.number()))
     }
 }
 
@@ -221,11 +221,11 @@ impl Device for Endpoint {
         let split = self.clients.topology == Topology::Split;
         if split && function.number().is_vf() && function.exposure == Exposure::Full && !function.enabled() {
             let how = "start its guest after the PF's guest has enabled it (sriov_numvfs)";
-            return Err(format!("VF {} does not exist yet: {how}", function.number().0));
+            return Err(format!("VF {} does not exist yet: {how}", function.number().number()));
         }
         function.set_connected(true);
         if let (Some(placer), true) = (self.clients.placer.get(), function.number().is_vf()) {
-            placer.vf_client(function.number().0, true);
+            placer.vf_client(function.number().number(), true);
         }
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Device for Endpoint {
         self.function.power_off();
         match (self.clients.placer.get(), self.function.number()) {
             (Some(placer), Function::PF) => placer.client_gone(),
-            (Some(placer), Function(number)) => placer.vf_client(number, false),
+            (Some(placer), vf) => placer.vf_client(vf.number(), false),
             (None, _) => {}
         }
     }

@@ -270,16 +270,16 @@ mod tests {
 
     #[test]
     fn a_client_holds_up_others_only_where_there_are_some_that_wait() {
-        let held_up = |ledger: &Ledger| ledger.held_up(Function(1));
+        let held_up = |ledger: &Ledger| ledger.held_up(Function::new(1).unwrap());
         let ledger = Ledger::new(Limits::default(), false);
         let first = ledger.session();
         assert!(!held_up(&ledger));
         let second = ledger.session();
         assert!(held_up(&ledger), "no callback is set");
-        ledger.set_waits(|function| function != Function(1));
-        assert!(!held_up(&ledger) && ledger.held_up(Function(2)));
+        ledger.set_waits(|function| function != Function::new(1).unwrap());
+        assert!(!held_up(&ledger) && ledger.held_up(Function::new(2).unwrap()));
         drop(first);
-        assert!(!ledger.held_up(Function(2)));
+        assert!(!ledger.held_up(Function::new(2).unwrap()));
         drop(second);
         let ledger = Ledger::new(Limits::default(), true);
         let _sessions = [0; 3].map(|_| ledger.session());

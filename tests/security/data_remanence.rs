@@ -69,11 +69,11 @@ fn live(bench: &mut VfBench) {
     bench.attacker.write_words(Vf::batch(2), &ring);
     bench.attacker.submit(2, EngineClass::Render, &ring);
     bench.work(20);
-    let secret = canary::bytes(ATTACKER.0, 0x1000);
+    let secret = canary::bytes(ATTACKER.number(), 0x1000);
     let words: Vec<u32> = secret.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
     bench.attacker.write_words(at::DATA, &words);
     for register in (0x19_0240..0x19_0250).step_by(4).chain([0x19_0030, 0x19_0038, 0x19_003c, 0x19_0010]) {
-        bench.attacker.set(register, canary::word(ATTACKER.0, register.into()));
+        bench.attacker.set(register, canary::word(ATTACKER.number(), register.into()));
     }
 }
 

@@ -29,7 +29,7 @@ pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
 
 impl Witness {
     fn notify(&self, came: bool, vfs: &[Arc<dyn PciDevice>]) {
-        self.0.lock().unwrap().push((came, vfs.iter().map(|vf| vf.number().0).collect()));
+        self.0.lock().unwrap().push((came, vfs.iter().map(|vf| vf.number().number()).collect()));
     }
 
     pub fn take(&self) -> Vec<(bool, Vec<u8>)> {

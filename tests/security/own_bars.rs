@@ -40,7 +40,7 @@ impl Vmm {
         let (card, offset) = (self.card.clone(), iova - BARS);
         let (done, wait) = sync_channel(1);
         let thread = thread::spawn(move || {
-            access(&card, Function((offset / BAR_BYTES) as u8), offset % BAR_BYTES);
+            access(&card, Function::new((offset / BAR_BYTES) as u8).unwrap(), offset % BAR_BYTES);
             let _ = done.send(());
         });
         match wait.recv_timeout(TIMEOUT) {
@@ -104,7 +104,7 @@ fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
             let before = vmm.accesses.load(Ordering::SeqCst);
             // A GGTT page of the attacker that maps to the BAR's page.
             let shown = bench.attacker.base() + at::WINDOW.start;
-            let iova = BARS + u64::from(function.0) * BAR_BYTES + target;
+            let iova = BARS + u64::from(function.number()) * BAR_BYTES + target;
             bench.attacker.set_global(shown >> 12, iova & !0xfff);
             let address = shown + iova % 4096;
             let mut job = mi::store_data_imm(Global(address), 0x0001_0001).to_vec();
@@ -154,7 +154,7 @@ fn guc_with_ct_buffers_in_the_cards_own_bar_continues() {
             bench.attacker_up();
             let shown = bench.attacker.base() + at::WINDOW.start;
             for page in 0..3 {
-                let iova = BARS + u64::from(function.0) * BAR_BYTES + target + page * 4096;
+                let iova = BARS + u64::from(function.number()) * BAR_BYTES + target + page * 4096;
                 bench.attacker.set_global((shown >> 12) + page, iova);
             }
             let start = Instant::now();

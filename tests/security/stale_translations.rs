@@ -147,7 +147,7 @@ fn reassigned_ggtt_page_is_not_written() {
         bench.until("the first store of the ring", 1000, |bench| bench.attacker.peek(OLD) == 1);
         let index = (base + OLD) >> 12;
         let entry = bench.card.gt().memory.ggtt().entry(index).into_bits();
-        let others = entry & !0xffc | u64::from(VICTIMS[0].0) << 2;
+        let others = entry & !0xffc | u64::from(VICTIMS[0].number()) << 2;
         bench.card.write_gttmmadr(
             Function::PF,
             arctic_device_model::card::GGTT_WINDOW + index * 8,

@@ -243,7 +243,7 @@ fn each_subscriber_receives_the_events_of_its_filter() {
     let mut subscribers = [1, 2].map(|function| subscribe(&fixture.path, filter(function)).unwrap());
     assert_eq!(subscribers[0].heading, Heading::new("test", Some("ivy-bridge")));
     for function in [1, 2, 3] {
-        fixture.recorder.record(Function(function), || EventKind::Msi { vector: function.into() });
+        fixture.recorder.record(Function::new(function).unwrap(), || EventKind::Msi { vector: function.into() });
     }
     for (events, function) in subscribers.iter_mut().zip([1, 2]) {
         let line = events.next().unwrap().unwrap();

@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use vm_memory::VolatileSlice;
 
-/// PCI function of the card by number: 0 is the physical function, 1..=63 are the virtual functions (V13-002).
+/// PCI function of the card by number: 0 is the physical function, 1 to [`MAX_VFS`] are the virtual functions (V13-002).
+/// No other number is a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Function(pub u8);
+pub struct Function(u8);
 
 /// Maximum number of virtual functions of a card of any family. That of a Flex card: its LMTT directory has 64 entries, of
 /// which the first is the PF's (V13-002, contract D.1).
@@ -22,15 +23,43 @@ impl Function {
     /// The physical function.
     pub const PF: Function = Function(0);
 
+    /// The function with this number; `None` above [`MAX_VFS`].
+    #[inline]
+    pub const fn new(number: u8) -> Option<Function> {
+        if number <= MAX_VFS { Some(Function(number)) } else { None }
+    }
+
     /// Virtual function `number`, 1 to 63; `None` for any other number.
     #[inline]
     pub fn vf(number: u32) -> Option<Function> {
-        u8::try_from(number).ok().filter(|n| (1..=MAX_VFS).contains(n)).map(Function)
+        u8::try_from(number).ok().and_then(Function::new).filter(|function| function.is_vf())
+    }
+
+    /// The physical function, then all virtual functions.
+    pub fn all() -> impl Iterator<Item = Function> {
+        (0..=MAX_VFS).map(Function)
     }
 
     /// All virtual functions.
     pub fn vfs() -> impl Iterator<Item = Function> {
         (1..=MAX_VFS).map(Function)
+    }
+
+    /// The first `count` virtual functions; all of them if there are not as many.
+    pub fn first_vfs(count: u8) -> impl Iterator<Item = Function> {
+        (1..=count.min(MAX_VFS)).map(Function)
+    }
+
+    /// The function's number; 0 is the physical function.
+    #[inline]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// The function with the next number; behind the last one, the physical function.
+    #[inline]
+    pub fn next(self) -> Function {
+        Function::new(self.0.saturating_add(1)).unwrap_or(Function::PF)
     }
 
     /// Returns whether the function is a VF.
@@ -42,6 +71,7 @@ impl Function {
     /// Index in arrays with [`FUNCTIONS`] elements.
     #[inline]
     pub fn index(self) -> usize {
+        // The remainder is the number. With it, the compiler sees that the index is in bounds.
         usize::from(self.0) % FUNCTIONS
     }
 
@@ -58,7 +88,7 @@ pub const ALL_FUNCTIONS: u64 = u64::MAX;
 /// Iterates over the functions with a set bit in `set`.
 #[inline]
 pub fn functions(set: u64) -> impl Iterator<Item = Function> {
-    (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)
+    Function::all().filter(move |function| set & function.bit() != 0)
 }
 
 /// A failed access: the function's VMM does not map the address for the device, or the transport failed, or the VMM has
@@ -261,5 +291,21 @@ impl Timebase {
     pub const fn nanoseconds(self, ticks: u64) -> u64 {
         let seconds = (ticks / self.ticks).saturating_mul(self.nanoseconds);
         seconds.saturating_add((ticks % self.ticks * self.nanoseconds).div_ceil(self.ticks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_above_the_last_vf_is_no_function() {
+        let numbers = || 0..=u8::MAX;
+        assert!(numbers().filter_map(Function::new).eq(Function::all()));
+        assert_eq!((Function::new(0), Function::new(64), Function::new(255)), (Some(Function::PF), None, None));
+        assert_eq!((Function::vf(0), Function::vf(64), Function::vf(257)), (None, None, None));
+        assert!(Function::all().map(Function::index).eq(0..FUNCTIONS));
+        assert!(Function::first_vfs(u8::MAX).eq(Function::vfs()));
+        assert_eq!(Function::all().last().map(Function::next), Some(Function::PF));
     }
 }

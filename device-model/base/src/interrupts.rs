@@ -227,7 +227,7 @@ mod tests {
 
     impl InterruptSink for Slow {
         fn raise(&self, function: Function, vector: u16) {
-            assert_eq!((function, vector), (Function(3), 0));
+            assert_eq!((function, vector), (Function::new(3).unwrap(), 0));
             self.begun.wait();
             std::thread::sleep(Duration::from_millis(20));
             self.sent.fetch_add(1, Ordering::SeqCst);
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_change_that_disables_waits_for_msis_in_flight() {
         let sink = Arc::new(Slow { sent: AtomicU32::new(0), begun: Barrier::new(2) });
-        let delivery = Delivery::new(Function(3), sink.clone(), Level::default());
+        let delivery = Delivery::new(Function::new(3).unwrap(), sink.clone(), Level::default());
         delivery.change(|level| level.pending = true);
         assert_eq!(sink.sent.load(Ordering::SeqCst), 0, "it is not enabled");
         std::thread::scope(|scope| {

@@ -288,7 +288,7 @@ impl Recorder {
     #[cold]
     fn put(&self, function: Function, engine: Option<&'static str>, what: EventKind) {
         let engine = engine.map(Cow::Borrowed);
-        let event = Event { ns: self.clock.now(), function: function.0, engine, what };
+        let event = Event { ns: self.clock.now(), function: function.number(), engine, what };
         for mailbox in self.mailboxes().iter() {
             mailbox.put(&event);
         }
@@ -344,10 +344,10 @@ mod tests {
     fn subscriber_filters_apply() {
         let recorder = recorder();
         let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
-        recorder.record_of_engine(Function(1), || ("bcs0", EventKind::Reset));
-        recorder.record_of_engine(Function(2), || ("bcs0", EventKind::Reset));
-        recorder.record_of_engine(Function(1), || ("rcs0", EventKind::Reset));
-        recorder.record(Function(1), || EventKind::Msi { vector: 0 });
+        recorder.record_of_engine(Function::new(1).unwrap(), || ("bcs0", EventKind::Reset));
+        recorder.record_of_engine(Function::new(2).unwrap(), || ("bcs0", EventKind::Reset));
+        recorder.record_of_engine(Function::new(1).unwrap(), || ("rcs0", EventKind::Reset));
+        recorder.record(Function::new(1).unwrap(), || EventKind::Msi { vector: 0 });
         let received: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
         assert_eq!(received, [EventKind::Reset, EventKind::Msi { vector: 0 }]);
     }

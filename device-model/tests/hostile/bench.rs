@@ -116,7 +116,7 @@ impl CardBench {
         profile.local_memory = 1 << 30;
         let guests = Arc::new(Guests::default());
         // Random GGTT entries may name any function as owner (V13-030); only the PF has a guest.
-        (1..FUNCTIONS as u8).for_each(|vf| guests.map(Function(vf), false));
+        (1..FUNCTIONS as u8).for_each(|vf| guests.map(Function::new(vf).unwrap(), false));
         let clock = Arc::new(Time::real());
         let local = SharedRegion::anonymous(profile.local_memory as usize).unwrap();
         let ggtt = SharedRegion::anonymous(GGTT_BYTES).unwrap();

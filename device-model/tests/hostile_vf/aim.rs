@@ -33,7 +33,7 @@ pub fn foreign_system(random: &mut Random) -> u64 {
         1 => REMOTE.0 + random.below(REMOTE.1),
         2 => ODD.0,
         3 => random.edge(),
-        _ => private(Function(random.below(4) as u8)) + random.below(0x1_0000),
+        _ => private(Function::new(random.below(4) as u8).unwrap()) + random.below(0x1_0000),
     }
 }
 
@@ -52,7 +52,15 @@ pub fn foreign_global(random: &mut Random) -> u64 {
         0..3 => of(VICTIMS[0], random),
         3..6 => of(VICTIMS[1], random),
         6 => PF_GLOBAL + random.below(0x2_0000),
-        _ => random.of(&[0, 0x3f_f000, base(Function(4)), 0xfee0_0000, 0xffff_f000, 0xffff_fffc, base(ATTACKER) - 4]),
+        _ => random.of(&[
+            0,
+            0x3f_f000,
+            base(Function::new(4).unwrap()),
+            0xfee0_0000,
+            0xffff_f000,
+            0xffff_fffc,
+            base(ATTACKER) - 4,
+        ]),
     }
 }
 
@@ -71,7 +79,7 @@ pub fn entry(random: &mut Random) -> u64 {
     let flags = match random.below(4) {
         0 => GgttEntry::from(random.below(0x1000)),
         1 => GgttEntry::assigned(random.below(8) as u8),
-        _ => GgttEntry::assigned(VICTIMS[0].0),
+        _ => GgttEntry::assigned(VICTIMS[0].number()),
     };
     address & !0xfff | u64::from(flags.with_local(local)) | if random.one_in(8) { random.any() << 46 } else { 0 }
 }

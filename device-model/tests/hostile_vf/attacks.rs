@@ -153,7 +153,7 @@ fn message(bench: &mut VfBench, random: &mut Random) {
 
 /// Sends actions that affect resources: IDs of other functions' contexts, quotas, VF state changes, messages to the PF.
 fn modify(bench: &mut VfBench, random: &mut Random) {
-    let victim = u32::from(random.of(&VICTIMS).0);
+    let victim = u32::from(random.of(&VICTIMS).number());
     let id = random.of(&[0, 1, 63, 64, 127, 128, 191, 192, 65534, 65535, 65536, u32::MAX, 1024]);
     let vf = &mut bench.attacker;
     match random.below(10) {

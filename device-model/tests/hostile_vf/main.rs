@@ -75,7 +75,7 @@ impl Job {
     const GPRS: u32 = 32;
 
     fn value(&self, n: u32) -> u32 {
-        canary::word(VICTIMS[self.victim].0, u64::from(n) + 77)
+        canary::word(VICTIMS[self.victim].number(), u64::from(n) + 77)
     }
 
     fn start(bench: &mut VfBench, victim: usize, class: EngineClass) -> Job {
@@ -130,7 +130,7 @@ fn works(bench: &mut VfBench, class: EngineClass) {
     }
     for victim in &bench.victims {
         for n in 1..4 {
-            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.number(), n.into()));
         }
     }
 }

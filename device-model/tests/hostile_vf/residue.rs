@@ -26,7 +26,7 @@ fn flr_clears_memory_and_compression_control() {
     fill(&bench);
     bench.attacker.up();
     // Loads 256 bytes of control data, which cover 64 KiB of memory, from memory.
-    let data = canary::bytes(ATTACKER.0, 0x100);
+    let data = canary::bytes(ATTACKER.number(), 0x100);
     bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
     let from = Control::Memory(base(ATTACKER) + at::DATA);
     let to = Control::Surface(base(ATTACKER) + 0x10_0000);
@@ -52,7 +52,7 @@ fn new_provisioning_exposes_no_old_data() {
             for vf in bench.victims.iter().chain([&bench.attacker]) {
                 let seen = read(&vf.local, 0, BAR as usize);
                 assert_eq!(canary::find(&seen), None, "{:?} after {quotas:?}", vf.function);
-                let secret = canary::bytes(vf.function.0, 2 << 20);
+                let secret = canary::bytes(vf.function.number(), 2 << 20);
                 vf.local.slice(0, secret.len()).unwrap().write_slice(&secret, 0).unwrap();
             }
             let control = read(bench.card.gt().memory.local(), bench.layout.usable, 6 * 0x2000);
@@ -115,7 +115,7 @@ fn card_reset_exposes_no_old_data() {
         assert!(read(&vf.local, 0, BAR as usize).iter().all(|byte| *byte == 0), "{:?}", vf.function);
     }
     bench.card.provision(&[QUOTA; 3]).unwrap();
-    bench.card.reset_function(Function(1));
+    bench.card.reset_function(Function::new(1).unwrap());
     for vf in [&bench.victims[0], &bench.attacker, &bench.victims[1]] {
         assert_eq!(canary::find(&read(&vf.local, 0, BAR as usize)), None, "{:?}", vf.function);
     }

@@ -115,11 +115,11 @@ fn forged_ggtt_entries_map_only_own_pages() {
                 // Any address and flags.
                 0 => aim::entry(&mut random),
                 // Local memory, with the first victim as owner.
-                1 => entry(index % 1024 << 12, GgttEntry::assigned(VICTIMS[0].0).with_local(true)),
+                1 => entry(index % 1024 << 12, GgttEntry::assigned(VICTIMS[0].number()).with_local(true)),
                 // Memory that only the first victim's guest maps, without an owner.
                 2 => entry(private(VICTIMS[0]), GgttEntry::new().with_valid(true)),
                 // Guest memory, with the second victim as owner.
-                _ => entry(RAM.0 + (index % 256 << 12), GgttEntry::assigned(VICTIMS[1].0)),
+                _ => entry(RAM.0 + (index % 256 << 12), GgttEntry::assigned(VICTIMS[1].number())),
             };
             bench.attacker.set_global(index, target);
         }
@@ -272,7 +272,7 @@ fn commands_on_any_register_do_not_read_or_change_secrets() {
             |found: &Decoded| matches!(found.register.kind, Kind::Storage(_)) && found.register.scope == Scope::Card;
         let card_registers: Vec<(u32, u32)> =
             file.listing().filter(|(_, found)| secret(found)).map(|(offset, _)| (offset, file.value(offset))).collect();
-        let canary = |offset: u32| canary::word(Function::PF.0, offset.into());
+        let canary = |offset: u32| canary::word(Function::PF.number(), offset.into());
         for (offset, _) in &card_registers {
             file.set(*offset, canary(*offset));
         }
@@ -385,7 +385,7 @@ fn functions_without_resources_access_no_memory() {
         // VFs 4 to 63 exist, but have no resources; then they do not exist.
         let exists = enabled == 63;
         bench.card.enable_vfs(enabled);
-        for vf in (4..64).map(Function) {
+        for vf in (4..64).filter_map(Function::new) {
             for _ in 0..200 {
                 let code = random.of(&[
                     actions::SELF_CFG,

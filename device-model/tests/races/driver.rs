@@ -57,7 +57,7 @@ impl Driver {
     pub fn step(&mut self) {
         self.stage = match self.stage {
             Stage::Free => {
-                self.value = self.jobs << 8 | u32::from(self.vf.function.0) << 4 | 1;
+                self.value = self.jobs << 8 | u32::from(self.vf.function.number()) << 4 | 1;
                 self.vf.poke(CELL, 0);
                 let job = if self.floods {
                     self.flood().to_vec()

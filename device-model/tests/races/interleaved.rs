@@ -57,7 +57,7 @@ pub fn reset_attacker(bench: &mut VfBench, before: &Snapshot) {
     for victim in &bench.victims {
         victim.write_words(Vf::ring(5, 0), &[0; 8]);
         for n in 1..4 {
-            victim.set(MAILBOX + n * 4, arctic_test_support::vfs::canary::word(victim.function.0, n.into()));
+            victim.set(MAILBOX + n * 4, arctic_test_support::vfs::canary::word(victim.function.number(), n.into()));
         }
     }
     unharmed(before, &snapshot(bench, false));
@@ -130,7 +130,7 @@ fn random_resets_of_engines_guc_and_functions() {
         });
         for function in guests {
             let guest = bench.guests.of(function);
-            guest.fill(&arctic_test_support::vfs::canary::bytes(function.0, guest.bytes().len()));
+            guest.fill(&arctic_test_support::vfs::canary::bytes(function.number(), guest.bytes().len()));
         }
         let mut processors = functions.map(|function| Processor::new(bench.vf(function)));
         processors.iter_mut().for_each(|processor| processor.vf.disturbed = true);
@@ -152,7 +152,7 @@ fn random_resets_of_engines_guc_and_functions() {
         for guest in guests {
             let bytes = bench.guests.of(guest).bytes();
             assert!(
-                bytes == arctic_test_support::vfs::canary::bytes(guest.0, bytes.len()),
+                bytes == arctic_test_support::vfs::canary::bytes(guest.number(), bytes.len()),
                 "{guest:?}'s memory has changed"
             );
         }
@@ -200,6 +200,6 @@ fn disturb(bench: &mut VfBench, random: &mut Random) {
         6 => bench.pf.borrow_mut().as_mut().unwrap().share_out(),
         7 => card.disable_vfs(),
         8 => card.enable_vfs(3),
-        _ => card.reset_function(Function(1 + random.below(3) as u8)),
+        _ => card.reset_function(Function::new(1 + random.below(3) as u8).unwrap()),
     }
 }

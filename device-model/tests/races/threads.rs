@@ -179,7 +179,7 @@ fn concurrent_resets_of_card_engines_and_functions() {
     let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
     for function in guests {
         let guest = bench.guests.of(function);
-        guest.fill(&arctic_test_support::vfs::canary::bytes(function.0, guest.bytes().len()));
+        guest.fill(&arctic_test_support::vfs::canary::bytes(function.number(), guest.bytes().len()));
     }
     let workers = Workers::start(bench.card.clone(), 2).unwrap();
     let mut watchdog = Watchdog::new();
@@ -216,7 +216,7 @@ fn concurrent_resets_of_card_engines_and_functions() {
             1 => card.disable_vfs(),
             2 | 3 => card.enable_vfs(3),
             4 => card.quiesce(),
-            n => card.reset_function(Function(n as u8 - 4)),
+            n => card.reset_function(Function::new(n as u8 - 4).unwrap()),
         }
         thread::sleep(Duration::from_micros(random.below(3000)));
     }));
@@ -230,7 +230,7 @@ fn concurrent_resets_of_card_engines_and_functions() {
     for guest in guests {
         let bytes = bench.guests.of(guest).bytes();
         assert!(
-            bytes == arctic_test_support::vfs::canary::bytes(guest.0, bytes.len()),
+            bytes == arctic_test_support::vfs::canary::bytes(guest.number(), bytes.len()),
             "{guest:?}'s memory has changed"
         );
     }

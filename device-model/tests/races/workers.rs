@@ -19,7 +19,7 @@ use arctic_test_support::random::Random;
 use arctic_test_support::vfs::bench::LOCAL_PAGE;
 use vm_memory::{Bytes, VolatileSlice};
 
-const VF: Function = Function(1);
+const VF: Function = Function::new(1).unwrap();
 /// Threads that execute a step.
 const WORKERS: usize = 3;
 /// Accesses of one worker in a step.

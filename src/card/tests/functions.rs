@@ -173,7 +173,7 @@ fn config_only_function_resets_the_vf_and_has_no_bars() {
     card.memory("vf1-config-only").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
     shim.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     let views = card.card().gt().memory.views();
-    let view = views.of(Function(1));
+    let view = views.of(Function::new(1).unwrap());
     assert!(view.slice(0x1000, 1, host::Access::Read).is_some() && view.slice(0x8000, 1, host::Access::Read).is_none());
     shim.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
@@ -196,9 +196,9 @@ fn vf_windows_can_be_mapped() {
     let card = served(trapped, 1, Topology::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
-    card.card().gt().memory.set_quota(Function(1), 64 << 20);
+    card.card().gt().memory.set_quota(Function::new(1).unwrap(), 64 << 20);
     assert_eq!(card.vf(1).areas(2), [0..64 << 20]);
-    card.card().gt().memory.set_quota(Function(1), 1 << 30);
+    card.card().gt().memory.set_quota(Function::new(1).unwrap(), 1 << 30);
     assert_eq!(card.vf(1).areas(2), [0..512 << 20]);
 }
 
@@ -211,7 +211,13 @@ fn trapped_local_memory_ends_at_the_quota() {
     profile.provision = toml::from_str("local_memory = \"64MiB\"").unwrap();
     for topology in [Topology::Together, Topology::Split, Topology::Provisioned] {
         let card = served(profile.clone(), 1, topology).unwrap();
-        let function = card.served.card().functions().iter().find(|function| function.number() == Function(1)).unwrap();
+        let function = card
+            .served
+            .card()
+            .functions()
+            .iter()
+            .find(|function| function.number() == Function::new(1).unwrap())
+            .unwrap();
         assert!(function.mappings(2).is_empty(), "{topology:?}");
         if topology != Topology::Provisioned {
             assert_eq!(card.served.card().functions()[0].mappings(2).len(), 1, "{topology:?}: the PF's");

@@ -49,7 +49,7 @@ struct Msi(Function, Arc<Mutex<Vec<Notification>>>, Arc<AtomicUsize>, Arc<Atomic
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
         assert!(self.3.swap(false, Ordering::Relaxed), "interrupts sent under the old route must be delivered first");
-        self.1.lock().unwrap().push(Route(self.0.0, message));
+        self.1.lock().unwrap().push(Route(self.0.number(), message));
     }
 
     fn trigger(&self) {
@@ -67,7 +67,7 @@ impl Machine for Recorder {
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
-        self.record(Bar(function.number().0, bar, address));
+        self.record(Bar(function.number().number(), bar, address));
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
@@ -81,7 +81,7 @@ impl Machine for Recorder {
     }
 
     fn fatal_error(&self, function: Function) {
-        self.record(Fatal(function.0));
+        self.record(Fatal(function.number()));
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, _: Event) {

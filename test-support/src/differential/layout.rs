@@ -46,8 +46,8 @@ pub const HIGH: u64 = 1 << 39;
 pub const GGTT_PAGES: Range<u64> = BASE / PAGE - 8..BASE / PAGE + at::END + 8;
 
 /// The virtual function under test, and a virtual function without work.
-pub const VF: Function = Function(2);
-pub const NEIGHBOUR: Function = Function(3);
+pub const VF: Function = Function::new(2).unwrap();
+pub const NEIGHBOUR: Function = Function::new(3).unwrap();
 
 /// Offsets from [`BASE`], in pages.
 pub mod at {
@@ -131,13 +131,13 @@ pub fn ggtt(page: u64) -> Page {
 
 /// Returns the initial GGTT entry of a page, for contexts of a VF or of the PF (V13-027).
 pub fn ggtt_entry(page: u64, vf: bool) -> u64 {
-    let owner = if vf { u64::from(VF.0) << 2 } else { 0 };
+    let owner = if vf { u64::from(VF.number()) << 2 } else { 0 };
     match ggtt(page) {
         Page::Local(at) | Page::LocalReadOnly(at) => at | owner | 3,
         Page::Guest(iova) => iova | owner | 1,
         // The PF may access the other VF's page; a VF may not access the PF's.
         Page::Foreign if vf => 3,
-        Page::Foreign => u64::from(NEIGHBOUR.0) << 2 | 3,
+        Page::Foreign => u64::from(NEIGHBOUR.number()) << 2 | 3,
         Page::Null | Page::Unmapped => 0,
     }
 }

@@ -187,7 +187,7 @@ impl World {
         let put = |at: u64, value: u32| self.gt.memory.local().slice(at, 4).unwrap().write_obj(value, 0).unwrap();
         for (number, vf, frame) in [(0, VF, 1u32), (1, NEIGHBOUR, 2)] {
             let table = LMTT + 0x1_0000 * (number + 1);
-            put(LMTT + 4 * vf.0 as u64, (table >> 16 << 4) as u32 | 1);
+            put(LMTT + 4 * vf.number() as u64, (table >> 16 << 4) as u32 | 1);
             put(table, frame << 5 | 1);
             self.gt.memory.set_quota(vf, FRAME);
         }

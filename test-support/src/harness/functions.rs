@@ -68,7 +68,7 @@ impl Machine for NotificationRecorder {
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        let numbers: Vec<u8> = vfs.iter().map(|vf| vf.number().0).collect();
+        let numbers: Vec<u8> = vfs.iter().map(|vf| vf.number().number()).collect();
         assert!(vfs.len() <= VFS.into(), "{numbers:?}: more than TotalVFs");
         assert!(numbers.iter().copied().eq(1..=vfs.len() as u8) && vfs.iter().all(|vf| vf.enabled()), "{numbers:?}");
         let mut recorded = self.vfs.lock().unwrap();

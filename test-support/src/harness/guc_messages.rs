@@ -87,7 +87,7 @@ impl Run {
             3 | 4 => self.global(LISTS + u64::from(bytes.byte()) * 0x40) as u32,
             5 => bytes.edge() as u32,
             6 => bytes.of(&IDS),
-            7 => base(Function(1 + bytes.byte() % 4)) as u32 + u32::from(bytes.word()) * 0x100,
+            7 => base(Function::new(1 + bytes.byte() % 4).unwrap()) as u32 + u32::from(bytes.word()) * 0x100,
             _ => 0,
         };
         // The attacker must not write canaries itself: one found in its memory later must come from another function.
@@ -275,7 +275,7 @@ impl Run {
 }
 
 fn canaries(function: Function) -> Vec<u8> {
-    canary::bytes(function.0, CANARY_BYTES)
+    canary::bytes(function.number(), CANARY_BYTES)
 }
 
 /// Fills parts of the other functions' memory, and the victims' mailboxes, with canaries.
@@ -284,7 +284,7 @@ fn fill(bench: &VfBench) {
         let bytes = canaries(victim.function);
         victim.local.slice(at::DATA, CANARY_BYTES).unwrap().write_slice(&bytes, 0).unwrap();
         for n in 1..4 {
-            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.number(), n.into()));
         }
     }
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
@@ -302,7 +302,7 @@ fn check_isolation(bench: &VfBench) {
         for n in 1..4 {
             assert_eq!(
                 victim.get(MAILBOX + n * 4),
-                canary::word(victim.function.0, n.into()),
+                canary::word(victim.function.number(), n.into()),
                 "a victim's mailbox has changed"
             );
         }

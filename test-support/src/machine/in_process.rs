@@ -69,7 +69,7 @@ impl VmmMachine for Bus {
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
-        let place = (function.number().0, bar);
+        let place = (function.number().number(), bar);
         let mut places = self.places();
         match address {
             Some(address) => _ = places.bars.insert(place, address),
@@ -81,13 +81,13 @@ impl VmmMachine for Bus {
         let mut places = self.places();
         assert!(places.vfs.is_empty());
         for vf in vfs {
-            assert_eq!(vf.routing_offset(), u16::from(vf.number().0));
-            places.vfs.push(vf.number().0);
+            assert_eq!(vf.routing_offset(), u16::from(vf.number().number()));
+            places.vfs.push(vf.number().number());
         }
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        let gone: Vec<_> = vfs.iter().map(|vf| vf.number().0).collect();
+        let gone: Vec<_> = vfs.iter().map(|vf| vf.number().number()).collect();
         let mut places = self.places();
         assert_eq!(places.vfs, gone, "VFs disabled differ from the VFs enabled");
         places.vfs.clear();
@@ -137,7 +137,7 @@ impl InProcess {
                 for part in function.mappings(bar.index) {
                     let place = FileOffset::new(part.file.try_clone().unwrap(), part.file_offset);
                     let memory = MmapRegion::from_file(place, part.len as usize).unwrap();
-                    let number = function.number().0;
+                    let number = function.number().number();
                     windows.push(Window { function: number, bar: bar.index, offset: part.offset, memory });
                 }
             }

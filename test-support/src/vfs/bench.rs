@@ -34,9 +34,9 @@ use crate::vfs::world::*;
 pub const LOCAL_PAGE: u64 = 0x803;
 
 /// The hostile function.
-pub const ATTACKER: Function = Function(2);
+pub const ATTACKER: Function = Function::new(2).unwrap();
 /// The VFs with the adjacent indices.
-pub const VICTIMS: [Function; 2] = [Function(1), Function(3)];
+pub const VICTIMS: [Function; 2] = [Function::new(1).unwrap(), Function::new(3).unwrap()];
 
 /// Bytes of the card's local memory.
 const CARD_LOCAL: u64 = 1 << 30;
@@ -59,7 +59,7 @@ pub const QUOTA: Quota = Quota {
 
 /// Returns the first GGTT address of a VF.
 pub const fn base(function: Function) -> u64 {
-    XE_HPG.sriov.ggtt.start + (function.0 as u64 - 1) * GLOBAL
+    XE_HPG.sriov.ggtt.start + (function.number() as u64 - 1) * GLOBAL
 }
 
 /// Layout of each VF's local memory, by offset. The VF's GGTT range begins with a mapping of that memory.

@@ -27,7 +27,7 @@ const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES,
 pub fn fill(bench: &VfBench) {
     let home = bench.card.gt().memory.local();
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
-        let owner = function.0;
+        let owner = function.number();
         let guest = bench.guests.of(function);
         guest.fill(&canary::bytes(owner, guest.bytes().len()));
         let (region, first) = match bench.victims.iter().find(|victim| victim.function == function) {
@@ -50,14 +50,14 @@ pub fn fill(bench: &VfBench) {
     }
     for victim in &bench.victims {
         for n in 1..4 {
-            victim.set(MAILBOX + n * 4, canary::word(victim.function.0, n.into()));
+            victim.set(MAILBOX + n * 4, canary::word(victim.function.number(), n.into()));
         }
     }
 }
 
 /// Returns the compression control data of the attacker's frames.
 pub fn own_control(bench: &VfBench) -> Vec<u8> {
-    let frame = u64::from(ATTACKER.0 - 1) * LOCAL / FRAME;
+    let frame = u64::from(ATTACKER.number() - 1) * LOCAL / FRAME;
     read(bench.card.gt().memory.local(), bench.layout.usable + frame * CONTROL_BYTES, 2 * CONTROL_BYTES as usize)
 }
 
@@ -87,7 +87,7 @@ pub fn snapshot(bench: &VfBench, idle: bool) -> Snapshot {
     let home = memory.local();
     parts.push(("PF's local memory".into(), read(home, 0, 32 << 20)));
     let mut top = read(home, bench.layout.usable - (8 << 20), 12 << 20);
-    let own = (8 << 20) + (u64::from(ATTACKER.0 - 1) * LOCAL / FRAME * CONTROL_BYTES) as usize;
+    let own = (8 << 20) + (u64::from(ATTACKER.number() - 1) * LOCAL / FRAME * CONTROL_BYTES) as usize;
     top[own..own + 2 * CONTROL_BYTES as usize].fill(0);
     parts.push(("top of the PF's local memory".into(), top));
     let mut table = vec![0; GGTT_BYTES];
@@ -95,7 +95,7 @@ pub fn snapshot(bench: &VfBench, idle: bool) -> Snapshot {
     for entry in table.chunks_exact_mut(8) {
         let value = u64::from_le_bytes((&*entry).try_into().unwrap());
         let trapped = bench.attacker.table.is_none();
-        if trapped && GgttEntry::from(value).owned_by(ATTACKER.0) {
+        if trapped && GgttEntry::from(value).owned_by(ATTACKER.number()) {
             entry.copy_from_slice(&(value & u64::from(PF_ONLY)).to_le_bytes());
         }
     }

@@ -68,9 +68,9 @@ impl Pf {
         let directory = self.directory();
         self.set(LMEM_CFG, lmtt::register(directory));
         for n in 0..3u32 {
-            let vf = Function(n as u8 + 1);
-            let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);
-            self.poke_card(directory + u64::from(vf.0) * 4, lmtt::directory_entry(table));
+            let vf = Function::new(n as u8 + 1).unwrap();
+            let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.number());
+            self.poke_card(directory + u64::from(vf.number()) * 4, lmtt::directory_entry(table));
             for page in 0..LOCAL / lmtt::PAGE {
                 let frame = u64::from(n) * LOCAL + page * lmtt::PAGE;
                 self.poke_card(table + page * 4, lmtt::table_entry(frame));
@@ -94,7 +94,7 @@ impl Pf {
             list.extend(provision::list(&[(0x8a04, 5), (0x8a07, 5), (0x8a08, 5)]));
             let at = LIST + u64::from(n) * 0x1000;
             self.write_words(at, &list);
-            self.request(UPDATE_VF_CFG, &[u32::from(vf.0), (SHOWN + at) as u32, 0, list.len() as u32]);
+            self.request(UPDATE_VF_CFG, &[u32::from(vf.number()), (SHOWN + at) as u32, 0, list.len() as u32]);
         }
         self.write_words(LIST + 0x3000, &[0x8002_0001, 10]);
         self.request(UPDATE_VGT_POLICY, &[(SHOWN + LIST + 0x3000) as u32, 0, 2]);
@@ -107,7 +107,7 @@ impl Pf {
 
     fn assign(&self, vf: Function) {
         for page in base(vf) >> 12..(base(vf) + GLOBAL) >> 12 {
-            self.access.set_entry(page, ggtt::GgttEntry::assigned(vf.0).into());
+            self.access.set_entry(page, ggtt::GgttEntry::assigned(vf.number()).into());
         }
     }
 
@@ -115,7 +115,7 @@ impl Pf {
     pub fn serve(&mut self) {
         while let Some(message) = self.take() {
             match (message[1], &message[2..]) {
-                (VF_STATE_NOTIFY, [vf, notice]) => self.lead_reset(Function(*vf as u8), *notice),
+                (VF_STATE_NOTIFY, [vf, notice]) => self.lead_reset(Function::new(*vf as u8).unwrap(), *notice),
                 (RELAY_FROM_VF, [vf, ..]) => {
                     assert!((1..4).contains(vf));
                     self.relayed += 1;
@@ -128,14 +128,14 @@ impl Pf {
     /// Contract D.7: performs the PF's part of an FLR.
     fn lead_reset(&mut self, vf: Function, notice: u32) {
         match notice {
-            NOTIFY_FLR => self.request(VF_CONTROL, &[u32::from(vf.0), FLR_START]),
+            NOTIFY_FLR => self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_START]),
             NOTIFY_FLR_DONE => {
                 self.assign(vf);
-                let first = u64::from(vf.0 - 1) * LOCAL;
+                let first = u64::from(vf.number() - 1) * LOCAL;
                 self.card.write_local(PF, first, &vec![0; LOCAL as usize]);
                 let usable = MemoryLayout::of(self.card.gt().memory.local().len()).usable;
                 self.card.write_local(PF, usable + first / 256, &vec![0; LOCAL as usize / 256]);
-                self.request(VF_CONTROL, &[u32::from(vf.0), FLR_FINISH]);
+                self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_FINISH]);
             }
             _ => {}
         }

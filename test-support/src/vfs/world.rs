@@ -31,7 +31,7 @@ pub const FUNCTIONS: usize = 4;
 
 /// Returns the first address of the memory that only the guest of `function` maps.
 pub fn private(function: Function) -> u64 {
-    0x4000_0000 + u64::from(function.0) * 0x100_0000
+    0x4000_0000 + u64::from(function.number()) * 0x100_0000
 }
 
 /// Guest addresses that a VMM routes to a device instead of memory. Without methods for them, accesses fail.
@@ -179,7 +179,7 @@ pub struct Guests([Arc<Guest>; FUNCTIONS], [AtomicBool; FUNCTIONS]);
 
 impl Default for Guests {
     fn default() -> Self {
-        Guests(std::array::from_fn(|n| Arc::new(Guest::new(Function(n as u8)))), Default::default())
+        Guests(std::array::from_fn(|n| Arc::new(Guest::new(Function::new(n as u8).unwrap()))), Default::default())
     }
 }
 

@@ -132,11 +132,11 @@ fn a_function_has_its_copies() {
 #[test]
 fn accesses_of_a_unit_reach_its_code() {
     let file = file();
-    let access = |offset| Access { function: Function(2), offset, decoded: file.decode(offset).unwrap() };
+    let access = |offset| Access { function: Function::new(2).unwrap(), offset, decoded: file.decode(offset).unwrap() };
     assert_eq!([0x20, 0x24].map(|offset| Counter.read(&file, access(offset))), [1, 3]);
     assert_eq!(
         (Counter.write(&file, access(0x20), 0), Counter.write(&file, access(0x20), 4)),
-        (None, Some((Function(2), 4)))
+        (None, Some((Function::new(2).unwrap(), 4)))
     );
 }
 

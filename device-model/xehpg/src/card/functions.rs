@@ -26,7 +26,7 @@ impl Card {
 
     /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
     pub fn enabled(&self, function: Function) -> bool {
-        function.0 <= self.vfs()
+        function.number() <= self.vfs()
     }
 
     /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then
@@ -35,7 +35,7 @@ impl Card {
         let count = count.min(MAX_VFS);
         let memory = &self.gt.memory;
         let mut written = 0;
-        for vf in (self.vfs().saturating_add(1)..=count).map(Function) {
+        for vf in Function::first_vfs(count).skip(self.vfs().into()) {
             // An access that was in progress when the VFs were disabled may have changed their registers. A client may
             // have written to the regions that it maps at any time since.
             self.gt.vf(vf).into_iter().for_each(VirtualFunction::reset);
@@ -63,7 +63,7 @@ impl Card {
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
         // The PF waits here, for which its own client must not be charged.
-        let emptying = (1..=count).filter_map(|vf| self.function_state_for(Function(vf), Function::PF).reset());
+        let emptying = Function::first_vfs(count).filter_map(|vf| self.function_state_for(vf, Function::PF).reset());
         self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 

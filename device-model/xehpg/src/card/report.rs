@@ -2,7 +2,6 @@
 //! The card's report of unmodelled accesses and commands.
 
 use super::Card;
-use crate::host::Function;
 use crate::report::{Report, SkippedCommands};
 
 impl Card {
@@ -10,8 +9,8 @@ impl Card {
     pub fn report_unmodelled(&self) -> Report {
         let name = |id| self.gt.engine(id).name;
         let skipped = self.engines.skipped().into_iter();
-        let skipped = skipped.map(|(id, Function(function), origin, command, count)| SkippedCommands {
-            function,
+        let skipped = skipped.map(|(id, function, origin, command, count)| SkippedCommands {
+            function: function.number(),
             origin,
             engine: name(id),
             command,

@@ -9,7 +9,7 @@ use super::Card;
 use crate::command::Origin;
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
-use crate::host::{Function, functions};
+use crate::host::Function;
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -84,10 +84,10 @@ impl Card {
     pub fn status(&self) -> Status {
         let timebase = self.gt.generation.timebase;
         let now = timebase.ticks(self.gt.clock.now());
-        let has = |vf: &Function| self.enabled(*vf) || self.gt.memory.has_vf(*vf);
-        let functions = functions(u64::MAX).filter(has);
+        let has = |function: &Function| self.enabled(*function) || self.gt.memory.has_vf(*function);
+        let functions: Vec<_> = Function::all().filter(has).collect();
         let known = |function: Function| FunctionStatus {
-            function: function.0,
+            function: function.number(),
             skipped_contexts: self.gt.skipped(function).contexts(),
             skipped_user_commands: self.gt.skipped(function).of(Origin::User),
             skipped_driver_commands: self.gt.skipped(function).of(Origin::Driver),
@@ -95,7 +95,7 @@ impl Card {
         };
         let engine = |id| EngineStatus { engine: self.gt.engine(id).name.to_string(), ..EngineStatus::default() };
         let mut status = Status {
-            functions: functions.map(known).collect(),
+            functions: functions.iter().copied().map(known).collect(),
             engines: self.engines.present().map(engine).collect(),
             ..Status::default()
         };
@@ -109,10 +109,9 @@ impl Card {
             {
                 function.on.push(of.engine.clone());
             }
-            (of.function, of.context) = running.map(|context| (context.function.0, context.local)).unzip();
+            (of.function, of.context) = running.map(|context| (context.function.number(), context.local)).unzip();
         }
-        for of in &mut status.functions {
-            let function = Function(of.function);
+        for (function, of) in functions.into_iter().zip(&mut status.functions) {
             let state = &scheduler.functions[function];
             let tally = scheduler.tally(function);
             of.state = Some(state.state);

@@ -20,8 +20,8 @@ use crate::memory::region::SharedRegion;
 use crate::memory::tests::sparse;
 use crate::profile::provision::Quota;
 
-const VF1: Function = Function(1);
-const VF2: Function = Function(2);
+const VF1: Function = Function::new(1).unwrap();
+const VF2: Function = Function::new(2).unwrap();
 const DOORBELL_CTRL: u64 = 0xc5c0;
 
 #[derive(Default)]
@@ -442,8 +442,8 @@ fn vfs_enabled_again_are_in_reset_state() {
     let (card, _) = card();
     card.enable_vfs(2);
     for vf in [VF1, VF2] {
-        card.write_gttmmadr(vf, MAILBOX + 4, &(0x100 + u32::from(vf.0)).to_le_bytes());
-        assert_eq!(read(&card, vf, MAILBOX + 4), 0x100 + u32::from(vf.0));
+        card.write_gttmmadr(vf, MAILBOX + 4, &(0x100 + u32::from(vf.number())).to_le_bytes());
+        assert_eq!(read(&card, vf, MAILBOX + 4), 0x100 + u32::from(vf.number()));
     }
     let mask = read(&card, VF1, OWN_INTERRUPT_MASK);
     card.write_gttmmadr(VF1, OWN_INTERRUPT_MASK, &(!mask).to_le_bytes());

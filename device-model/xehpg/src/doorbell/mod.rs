@@ -165,7 +165,8 @@ impl Armed {
     }
 
     fn function(self) -> Function {
-        Function(self.function_number())
+        // The field has six bits, so each of its values is a function.
+        Function::new(self.function_number()).unwrap_or(Function::PF)
     }
 
     fn page(self) -> Page {
@@ -177,8 +178,7 @@ impl Armed {
     }
 
     fn watched(function: Function, page: Page) -> Self {
-        let number = function.0 & 0x3f;
-        Armed::new().with_valid(true).with_function_number(number).with_page_number(page.0 & (PAGES - 1))
+        Armed::new().with_valid(true).with_function_number(function.number()).with_page_number(page.0 & (PAGES - 1))
     }
 
     /// State after a ring: the cookie is incremented and skips 0.
@@ -424,7 +424,7 @@ impl Doorbells {
             }
             DoorbellRegister::Function => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
-                watched.map_or(0, |(function, _)| u32::from(function.0))
+                watched.map_or(0, |(function, _)| u32::from(function.number()))
             }
             DoorbellRegister::Status => self.group(ordinal).status(),
             DoorbellRegister::InterruptStatus => {

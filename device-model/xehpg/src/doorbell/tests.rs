@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-const VF1: Function = Function(1);
-const VF2: Function = Function(2);
+const VF1: Function = Function::new(1).unwrap();
+const VF2: Function = Function::new(2).unwrap();
 
 fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).expect("the page is in the window")
@@ -207,7 +207,7 @@ fn each_function_has_a_doorbell_window() {
     let doorbells = block();
     doorbells.arm(6, VF2, page(5)).unwrap();
     assert_eq!(doorbells.read(DoorbellRegister::Function, 6), 2);
-    for function in (0..64).filter(|n| *n != 2).map(Function) {
+    for function in (0..64).filter(|n| *n != 2).filter_map(Function::new) {
         assert_eq!(doorbells.ring(function, page(5)), Ring::Missed);
     }
     assert_eq!(doorbells.ring(VF2, page(6)), Ring::Missed);
@@ -352,7 +352,7 @@ proptest! {
         for act in acts {
             match act {
                 Act::Arm(index, function, page) => {
-                    let armed = doorbells.arm(index, Function(function), Page(page)).is_ok();
+                    let armed = doorbells.arm(index, Function::new(function).unwrap(), Page(page)).is_ok();
                     let slot = &mut known[usize::from(index)];
                     prop_assert_eq!(armed, slot.is_none());
                     if armed {
@@ -371,7 +371,7 @@ proptest! {
                             }
                         }
                     }
-                    prop_assert_eq!(doorbells.ring(Function(function), Page(page)) != Ring::Missed, found);
+                    prop_assert_eq!(doorbells.ring(Function::new(function).unwrap(), Page(page)) != Ring::Missed, found);
                 }
                 Act::Disarm(index) => {
                     doorbells.disarm(index);
@@ -384,7 +384,7 @@ proptest! {
                     }
                 }
                 Act::Reset(function) => {
-                    doorbells.reset_function(Function(function));
+                    doorbells.reset_function(Function::new(function).unwrap());
                     for slot in &mut known {
                         slot.take_if(|doorbell| doorbell.function == function);
                     }

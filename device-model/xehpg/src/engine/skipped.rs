@@ -28,7 +28,7 @@ impl SkippedCommand {
     pub fn warn(self, function: Function, engine: &str, context: fmt::Arguments<'_>) {
         let SkippedCommand { name, stopped } = self;
         let effect = if stopped { "the context is stopped" } else { "the results of its program are not valid" };
-        log::warn!("function {}, {engine}: {name} of {context} is not executed: {effect}", function.0);
+        log::warn!("function {}, {engine}: {name} of {context} is not executed: {effect}", function.number());
     }
 }
 
@@ -68,8 +68,8 @@ impl SkippedCounts {
     #[allow(clippy::arithmetic_side_effects, reason = "the divisors are not 0")]
     pub fn iter(&self) -> impl Iterator<Item = (Function, Origin, &'static str, u64)> + '_ {
         let rows = self.counts.chunks_exact(self.numbers.max(1)).enumerate();
-        rows.flat_map(move |(row, counts)| {
-            let function = Function(u8::try_from(row / ORIGINS).unwrap_or(u8::MAX));
+        let functions = Function::all().flat_map(|function| [function; ORIGINS]);
+        functions.zip(rows).flat_map(move |(function, (row, counts))| {
             let origin = Origin::new(row % ORIGINS == Origin::Driver.index());
             let nonzero = counts.iter().enumerate().filter(|(_, count)| **count != 0);
             nonzero.map(move |(number, count)| (function, origin, self.commands.name_of(number, self.class), *count))
@@ -101,11 +101,12 @@ mod tests {
             assert_eq!(counts.iter().count(), 0);
             let numbers = XE_HPG_COMMANDS.numbers(class);
             for number in [0, 0x0e, numbers - 1] {
-                counts.count(Function(0), Origin::Driver, number);
-                counts.count(Function(63), Origin::User, number);
-                counts.count(Function(63), Origin::User, number);
+                counts.count(Function::PF, Origin::Driver, number);
+                counts.count(Function::new(63).unwrap(), Origin::User, number);
+                counts.count(Function::new(63).unwrap(), Origin::User, number);
             }
-            let found: Vec<_> = counts.iter().map(|(function, origin, _, count)| (function.0, origin, count)).collect();
+            let found: Vec<_> =
+                counts.iter().map(|(function, origin, _, count)| (function.number(), origin, count)).collect();
             let expected = [(0, Origin::Driver, 1), (63, Origin::User, 2)].map(|of| [of; 3]).concat();
             assert_eq!(found, expected, "{class:?}");
         }

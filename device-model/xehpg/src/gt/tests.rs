@@ -323,7 +323,7 @@ fn the_hosts_writes_do_not_arm_doorbells() {
         assert_eq!(gt.write(offset, 0x40_0001), None);
         assert_eq!(gt.read(offset), 0, "{offset:#x}");
     }
-    gt.doorbells.arm(2, Function(63), crate::doorbell::Page::at(0x7f_f000).unwrap()).unwrap();
+    gt.doorbells.arm(2, Function::new(63).unwrap(), crate::doorbell::Page::at(0x7f_f000).unwrap()).unwrap();
     assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0x7f_f001, 63));
     gt.write(0x3f_f010, 0);
     assert_eq!(gt.read(0x3f_f010), 0x7f_f001);
@@ -337,8 +337,8 @@ fn lmem_cfg() {
     let gt = bench().gt;
     gt.write(0xcf58, 0x8000_0123);
     assert_eq!((gt.read(0xcf58), gt.memory.lmem_cfg()), (0x8000_0123, 0x8000_0123));
-    gt.mmio_write(Function(1), 0xcf58, 7, !0);
-    assert_eq!((gt.mmio_read(Function(1), 0xcf58), gt.memory.lmem_cfg()), (0, 0x8000_0123));
+    gt.mmio_write(Function::new(1).unwrap(), 0xcf58, 7, !0);
+    assert_eq!((gt.mmio_read(Function::new(1).unwrap(), 0xcf58), gt.memory.lmem_cfg()), (0, 0x8000_0123));
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn unimplemented_registers_read_zero() {
     let is_hole = |offset: u32| missing(offset) && decode_vf_view(offset).is_none_or(|(_, register)| missing(register));
     let holes: Vec<u32> = (0..REGISTER_BYTES).step_by(4).filter(|offset| is_hole(*offset)).collect();
     assert!(holes.len() > 900_000, "{}", holes.len());
-    for function in [Function::PF, Function(1)] {
+    for function in [Function::PF, Function::new(1).unwrap()] {
         for offset in &holes {
             assert_eq!(gt.mmio_write(function, *offset, !0, !0), None, "{function:?} {offset:#x}");
             assert_eq!(gt.mmio_read(function, *offset), 0, "{function:?} {offset:#x}");

@@ -245,7 +245,7 @@ impl Activity {
             self.count_change(gam, metadata)?;
         }
         if let Some((count, metadata, records)) = self.functions {
-            for function in functions(changed).filter(|function| u32::from(function.0) < count) {
+            for function in functions(changed).filter(|function| u32::from(function.number()) < count) {
                 let (metadata, records) = element(function, metadata, records);
                 self.write_record(gam, records, place, Some(&of[function].activity))?;
                 self.count_change(gam, metadata)?;
@@ -261,6 +261,6 @@ impl Activity {
 /// Returns the addresses of a function's metadata and records in the arrays.
 #[allow(clippy::arithmetic_side_effects, reason = "addresses have 32 bits, and a function's number 8")]
 fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
-    let n = u64::from(function.0);
+    let n = u64::from(function.number());
     (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)
 }

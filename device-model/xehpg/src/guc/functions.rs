@@ -111,12 +111,12 @@ impl Functions {
 
     /// Returns all functions with their state.
     pub fn iter(&self) -> impl Iterator<Item = (Function, &GucFunction)> {
-        (0..).map(Function).zip(&self.all)
+        Function::all().zip(&self.all)
     }
 
     /// Returns all functions with their state.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Function, &mut GucFunction)> {
-        (0..).map(Function).zip(&mut self.all)
+        Function::all().zip(&mut self.all)
     }
 
     /// Returns a context.

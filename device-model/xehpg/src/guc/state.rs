@@ -73,7 +73,7 @@ pub struct GucState {
     /// Functions with a CT buffer that was inaccessible.
     pub(super) inaccessible: u64,
     /// Next function to serve.
-    pub(super) next: u8,
+    pub(super) next: Function,
     pub(super) slpc: Slpc,
     log_control: u32,
 }
@@ -98,7 +98,7 @@ impl GucState {
             unsent: 0,
             unnotified: 0,
             inaccessible: 0,
-            next: 0,
+            next: Function::PF,
             slpc: Slpc::default(),
             log_control: 0,
         }
@@ -232,7 +232,7 @@ impl GucState {
         let complaints = &mut self.of(function).complaints;
         if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {
             *complaints += 1;
-            log::warn!("GuC, function {}: {what}", function.0);
+            log::warn!("GuC, function {}: {what}", function.number());
         }
     }
 }

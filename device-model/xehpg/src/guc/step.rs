@@ -2,8 +2,6 @@
 //! A step of the running GuC kernel: the requests of the functions, the outcomes of their contexts, and the messages to
 //! them.
 
-use arctic_sriov::number::byte;
-
 use crate::engine::EngineReport;
 use crate::guc::Step;
 use crate::guc::client::State;
@@ -150,16 +148,13 @@ impl GucState {
 
     /// Serves the pending functions round-robin, each for a limited number of requests, so that a function with many
     /// requests does not delay the others. Returns whether more requests may be pending.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "a function is below FUNCTIONS, and the turns end at TURNS_A_STEP"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the turns end at TURNS_A_STEP")]
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>) -> bool {
         let mut blocked = 0;
         let mut turns = 0;
         for _ in 0..FUNCTIONS {
-            let function = Function(self.next);
-            self.next = (self.next + 1) % byte(FUNCTIONS);
+            let function = self.next;
+            self.next = function.next();
             if self.pending & function.bit() == 0 {
                 continue;
             }

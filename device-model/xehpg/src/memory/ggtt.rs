@@ -68,7 +68,7 @@ impl Ggtt {
     fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
         let Some(owner) = entry.function() else { return entry };
         let own = self.table_of(owner).map_or(GgttEntry::new(), |table| load(table, index));
-        entry.combine(own, owner.0)
+        entry.combine(own, owner.number())
     }
 
     /// The separate table of `vf`, if its window is mapped.
@@ -94,7 +94,7 @@ impl Ggtt {
         }
         for (index, within, part) in parts(offset, data.len()) {
             let entry = self.effective(index);
-            let value = entry.vf_read(function.0).into_bits().to_le_bytes();
+            let value = entry.vf_read(function.number()).into_bits().to_le_bytes();
             if let (Some(data), Some(value)) = (data.get_mut(part), value.get(within)) {
                 data.copy_from_slice(value);
             }
@@ -134,10 +134,10 @@ impl Ggtt {
             attempts.next()?;
             let entry = GgttEntry::from(entry);
             let written = match own {
-                None => entry.vf_write(vf.0, new(entry.vf_read(vf.0)))?,
+                None => entry.vf_write(vf.number(), new(entry.vf_read(vf.number())))?,
                 Some(_) => {
-                    let effective = self.entry(index).combine(entry, vf.0);
-                    effective.owned_by(vf.0).then(|| new(effective.vf_read(vf.0)))?
+                    let effective = self.entry(index).combine(entry, vf.number());
+                    effective.owned_by(vf.number()).then(|| new(effective.vf_read(vf.number())))?
                 }
             };
             Some(written.into())
@@ -160,7 +160,7 @@ impl Ggtt {
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
             let erase = |entry: u64| {
-                let erased = GgttEntry::from(entry).vf_write(vf.0, GgttEntry::new()).map(u64::from);
+                let erased = GgttEntry::from(entry).vf_write(vf.number(), GgttEntry::new()).map(u64::from);
                 erased.filter(|erased| *erased != entry)
             };
             // Fails if the entry is not the VF's or has no address.
@@ -181,7 +181,7 @@ impl Ggtt {
                 u64::update(&slice, 0, |entry| {
                     attempts.next()?;
                     let entry = GgttEntry::from(entry);
-                    let settled = entry.combine(load(own, index), vf.0);
+                    let settled = entry.combine(load(own, index), vf.number());
                     (settled != entry).then(|| settled.into())
                 });
             }
@@ -196,7 +196,7 @@ impl Ggtt {
         let mut owned = true;
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
-            let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.0, value(index)).map(u64::from);
+            let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.number(), value(index)).map(u64::from);
             let changed = cell.and_then(|cell| u64::update(&cell, 0, change));
             owned &= matches!(changed, Some(Ok(_)));
         }
@@ -206,7 +206,7 @@ impl Ggtt {
     /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
     /// xe_ggtt_assign).
     pub fn assign(&self, function: Function, range: Range<u64>) {
-        let entry = GgttEntry::assigned(function.0);
+        let entry = GgttEntry::assigned(function.number());
         let indices = indices(&range);
         for index in indices.start..indices.end.min(self.entries()) {
             self.set_entry(index, entry);

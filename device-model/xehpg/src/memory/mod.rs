@@ -281,7 +281,7 @@ impl Memory {
         if !function.is_vf() {
             return Ok(address);
         }
-        let found = self.lmtt().walk(function.0, address, self.quota(function), |at| self.table_entry(at));
+        let found = self.lmtt().walk(function.number(), address, self.quota(function), |at| self.table_entry(at));
         found.map_err(|fault| match fault {
             LmttFault::Memory => FaultReason::OutsideLocal,
             _ => FaultReason::NotGiven,
@@ -301,7 +301,7 @@ impl Memory {
         let lmtt = self.lmtt();
         let given = Function::vfs().filter(|vf| self.quota(*vf) > 0);
         let tables: Vec<(Function, u64)> =
-            given.filter_map(|vf| Some((vf, lmtt.table(vf.0, |at| self.table_entry(at)).ok()?))).collect();
+            given.filter_map(|vf| Some((vf, lmtt.table(vf.number(), |at| self.table_entry(at)).ok()?))).collect();
         let mut held = vec![false; places.len()];
         for address in tables.iter().map(|(_, table)| *table).chain([lmtt.directory()]) {
             if let Some(held) = held.get_mut((address / FRAME) as usize) {

@@ -40,7 +40,7 @@ impl SaveState for GgttState<'_> {
     type Saved = SavedGgtt;
 
     fn save(&self) -> Result<SavedGgtt, SaveError> {
-        let entry = |index| self.memory.ggtt().effective(index).vf_read(self.function.0);
+        let entry = |index| self.memory.ggtt().effective(index).vf_read(self.function.number());
         let entries = (0..).zip(self.indices.clone()).map(|(page, index)| (page, entry(index)));
         let written = entries.filter(|(_, entry)| has_contents(*entry));
         Ok(SavedGgtt { entries: written.map(|(page, entry)| (page, entry.into())).collect() })

@@ -39,7 +39,7 @@ impl FrameBacking {
 
     /// Page `page` of the region of `function`, a VF; pages have the size of a frame.
     pub fn of(function: Function, page: u16) -> FrameBacking {
-        FrameBacking(u32::from(function.0) << 16 | u32::from(page))
+        FrameBacking(u32::from(function.number()) << 16 | u32::from(page))
     }
 
     fn function(self) -> usize {

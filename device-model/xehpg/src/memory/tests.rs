@@ -285,7 +285,7 @@ fn a_worker_drops_what_its_engine_drops() {
         (true, |memory, _| memory.invalidate(ALL_FUNCTIONS)),
         (true, |_, engine| engine.flush()),
         (true, |memory, engine| {
-            memory.gam(Function(1), &memory.views(), engine);
+            memory.gam(Function::new(1).unwrap(), &memory.views(), engine);
         }),
     ];
     for (drops, event) in events {

@@ -142,7 +142,7 @@ impl Machine for CardSlot {
         match Msi::connect(&self.routes, function) {
             Ok(msi) => msi,
             Err(error) => {
-                log::error!("function {} has no MSI: {error}", function.0);
+                log::error!("function {} has no MSI: {error}", function.number());
                 Arc::new(NullHost)
             }
         }

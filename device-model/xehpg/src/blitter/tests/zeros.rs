@@ -23,7 +23,7 @@ fn card() -> Memory {
     put(0x1_0004, 2 << 4 | 1);
     (0..256).for_each(|page| put(0x2_0000 + 4 * page, (128 + page as u32) << 5 | 1));
     memory.set_lmem_cfg(1 << 31 | 1);
-    memory.set_quota(Function(1), GIB / 2);
+    memory.set_quota(Function::new(1).unwrap(), GIB / 2);
     memory.adopt_lmtt();
     memory
 }
@@ -52,14 +52,14 @@ fn memory_of_a_virtual_function() {
     let memory = card();
     let (first, last) = (GIB / 4, 3 * GIB / 4);
     for at in (0..GIB / 2).step_by(MIB as usize) {
-        memory.write_bar(Function(1), at, &[0x5a]);
+        memory.write_bar(Function::new(1).unwrap(), at, &[0x5a]);
     }
     for at in [first - 1, last] {
         memory.write_bar(Function::PF, at, &[0x77]);
     }
     let steps = clear(&memory, first..last);
     assert!(steps <= 64 * 4, "{steps} steps of about 2 MiB");
-    assert_eq!(memory.stored_by(Function(1)), 0);
+    assert_eq!(memory.stored_by(Function::new(1).unwrap()), 0);
     assert_eq!(clear(&memory, first..last), 64);
     let byte = |function, at| {
         let mut data = [0];
@@ -67,7 +67,7 @@ fn memory_of_a_virtual_function() {
         data[0]
     };
     assert_eq!((byte(Function::PF, first - 1), byte(Function::PF, last)), (0x77, 0x77));
-    assert!((0..512).all(|mebibyte| byte(Function(1), mebibyte * MIB) == 0));
+    assert!((0..512).all(|mebibyte| byte(Function::new(1).unwrap(), mebibyte * MIB) == 0));
 }
 
 /// Contract B.9: a clear of memory without data allocates nothing, and a clear with any start and end is exact.

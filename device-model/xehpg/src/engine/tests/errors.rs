@@ -11,7 +11,7 @@ use crate::interrupts::{
 };
 use arctic_fidelity::proves;
 
-const VF: Function = Function(3);
+const VF: Function = Function::new(3).unwrap();
 /// MI_ARB_ON_OFF, which is not permitted in non-privileged batches.
 const PRIVILEGED: u32 = MI_ARB_ON_OFF | 1;
 /// A command that no engine implements.
@@ -139,7 +139,7 @@ fn vf_errors_are_not_reported_to_the_pf() {
         "error registers and HWSTAM belong to the PF. Errors in a VF's batches are not recorded or reported there, \
         and none of its events is written to a status page"
     );
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     bench.listen(VF);
     bench.listen(Function::PF);
     bench.gt.mask_errors(bench.engine.id(), 0);

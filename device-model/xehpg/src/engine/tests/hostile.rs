@@ -34,7 +34,7 @@ proptest! {
     ) {
         let mut bench = EngineBench::new(class);
         if vf {
-            bench.give(Function(63));
+            bench.give(Function::new(63).unwrap());
         }
         bench.write(BATCH, &batch);
         let context = bench.context(0);
@@ -64,7 +64,7 @@ proptest! {
     ) {
         let mut bench = EngineBench::new(class);
         if vf {
-            bench.give(Function(1));
+            bench.give(Function::new(1).unwrap());
         }
         let context = bench.context(0);
         bench.write(context.image(0), &image);

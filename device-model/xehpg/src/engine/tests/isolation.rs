@@ -8,7 +8,7 @@ use super::*;
 use crate::host::ALL_FUNCTIONS;
 use crate::registers::{Kind, Scope};
 
-const VF: Function = Function(3);
+const VF: Function = Function::new(3).unwrap();
 
 /// Returns all modelled registers with their values, except registers that show the running context.
 fn values(bench: &EngineBench) -> Vec<(u32, u32)> {
@@ -46,7 +46,7 @@ fn a_virtual_function_leaves_nothing_in_registers() {
     for class in EngineClass::BY_GUC {
         for privileged in [true, false] {
             for value in [u32::MAX, 0, 0x0001_0001] {
-                let mut bench = EngineBench::of_vf(class, VF.0);
+                let mut bench = EngineBench::of_vf(class, VF.number());
                 let before = values(&bench);
                 let commands = write_all(&bench, |_| value);
                 assert_eq!(submit_long(&mut bench, &commands, privileged), Outcome::Complete);
@@ -69,7 +69,7 @@ fn a_virtual_function_reads_nothing_of_others() {
     const OUT: u64 = 0x60_0000;
     for class in EngineClass::BY_GUC {
         for privileged in [true, false] {
-            let mut bench = EngineBench::of_vf(class, VF.0);
+            let mut bench = EngineBench::of_vf(class, VF.number());
             let readable = |found: &crate::registers::Decoded| {
                 found.register.scope != Scope::Common && !matches!(found.register.kind, Kind::Live(_))
             };
@@ -100,7 +100,7 @@ fn context_registers_are_not_visible_to_other_functions() {
         when it resumes, and are not visible to contexts of other functions"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = EngineBench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.number());
         let base = bench.base();
         let (mine, others) = (bench.context(0), bench.context(1));
         let kept: Vec<u32> = bench
@@ -127,7 +127,7 @@ fn context_registers_are_not_visible_to_other_functions() {
             assert_eq!(bench.submit(context), Outcome::Complete);
             (0..kept.len() as u64).map(|n| bench.get(DATA + 4 * n)).collect()
         };
-        for requester in [Function::PF, Function(4)] {
+        for requester in [Function::PF, Function::new(4).unwrap()] {
             bench.give(requester);
             let seen = read(&mut bench, others);
             assert!(seen.iter().all(|value| *value != 0x0077_0077 && *value != 0x77), "{class:?} {requester:?}");
@@ -149,10 +149,10 @@ fn no_translation_outlives_a_switch_of_functions() {
         "contexts of two functions alternate on an engine. The same address in the same page tables is always \
         translated through the LMTT of the context's function, without an explicit invalidation"
     );
-    let other = Function(4);
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let other = Function::new(4).unwrap();
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let contexts = [(VF, bench.context(0), SEEN), (other, bench.context(1), ELSEWHERE)];
-    bench.put(LMTT + 4 * u64::from(other.0), ((LMTT + 0x2_0000) >> 16 << 4) as u32 | 1);
+    bench.put(LMTT + 4 * u64::from(other.number()), ((LMTT + 0x2_0000) >> 16 << 4) as u32 | 1);
     for frame in 0..LOCAL as u64 >> 21 {
         let behind = if frame == 2 || frame == 3 { frame ^ 1 } else { frame };
         bench.put(LMTT + 0x2_0000 + 4 * frame, (behind << 5) as u32 | 1);
@@ -160,7 +160,7 @@ fn no_translation_outlives_a_switch_of_functions() {
     bench.gt.memory.set_quota(other, LOCAL as u64);
     for page in 0..16 {
         let at = contexts[1].1.at + page * 0x1000;
-        bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry::from(at | u64::from(other.0) << 2 | 3));
+        bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry::from(at | u64::from(other.number()) << 2 | 3));
     }
     bench.gt.memory.invalidate(ALL_FUNCTIONS);
     for round in 1..5u32 {
@@ -206,7 +206,7 @@ fn no_translation_outlives_a_context_or_a_reset() {
         "translations do not become stale over a context switch or an engine reset. A page that was remapped while \
         the context was not loaded is accessed at its new address"
     );
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let context = bench.context(0);
     let entry = ROOT + 0x2000 + (SEEN >> 21) * 8;
     let mut value = 0;
@@ -241,7 +241,7 @@ fn no_lmtt_translation_outlives_a_context() {
         "a change of the LMTT takes effect when a context starts, without an invalidation by the PF, for another \
         context of the VF as well as for the same one"
     );
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let contexts = [bench.context(0), bench.context(1)];
     let entry = LMTT + 0x1_0000 + 4 * (SEEN >> 21);
     for (round, context) in (1..).zip([contexts[0], contexts[0], contexts[1], contexts[1], contexts[0]]) {
@@ -263,7 +263,7 @@ fn image_changes_registers_of_its_context_only() {
         registers of its context"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = EngineBench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.number());
         let context = bench.context(0);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let before = values(&bench);
@@ -299,13 +299,13 @@ fn image_changes_registers_of_its_context_only() {
 #[test]
 fn positions_are_the_running_contexts() {
     proves!(V8_065, "the position registers show the running context from its first command");
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let (mine, others) = (bench.context(0), bench.context(1));
     bench.write(BATCH, &[MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | 4 << 12 | 3, 1, (VA + DATA) as u32, 0, 0]);
     bench.emit(mine, &start(VA + BATCH));
     assert_eq!(bench.submit(mine), Outcome::Waiting);
     bench.engine.reset(&bench.gt);
-    bench.give(Function(4));
+    bench.give(Function::new(4).unwrap());
     let shown = [0x30, 0x34, 0x38, 0x5c, 0x74, 0x140, 0x168, 0x240];
     let read = (0..).zip(shown).flat_map(|(n, offset)| store_register(offset, VA + DATA + 0x40 + 4 * n));
     let read: Vec<u32> = read.collect();
@@ -326,7 +326,7 @@ proptest! {
         valid in any::<bool>(),
     ) {
         proves!([V8_043, V13_052], "arbitrary contents of a VF's image affect only its context");
-        let mut bench = EngineBench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.number());
         let before = values(&bench);
         let context = bench.context(0);
         let kept: Vec<u32> = (0..0x60).map(|dword| bench.get(context.image(dword))).collect();
@@ -353,7 +353,7 @@ fn global_registers_have_a_copy_per_function() {
         "all contexts of a function share MI_PREDICATE_RESULT_2 and NOPID on an engine. Each function has a \
         separate copy, which is cleared by a reset of the function and not affected by other functions (trap T21)"
     );
-    const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
+    const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function::new(4).unwrap(), 0x44)];
     let write = |value| [MI_LOAD_REGISTER_IMM | 1, 0x3bc, value, 0, 0x0040_0000 | value, 0];
     for class in EngineClass::BY_GUC {
         let mut bench = EngineBench::new(class);
@@ -384,7 +384,7 @@ fn global_registers_have_a_copy_per_function() {
         }
         bench.gt.vf(VF).unwrap().reset();
         assert_eq!(seen(&mut bench, VF), [0, 0]);
-        assert_eq!(seen(&mut bench, Function(4)), [0x44; 2]);
+        assert_eq!(seen(&mut bench, Function::new(4).unwrap()), [0x44; 2]);
     }
 }
 

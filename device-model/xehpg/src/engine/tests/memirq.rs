@@ -9,7 +9,7 @@ use crate::memory::Tlb;
 use crate::registers::InterruptRegister;
 use arctic_fidelity::proves;
 
-const VF: Function = Function(12);
+const VF: Function = Function::new(12).unwrap();
 /// Report page with the layout used by xe: status at +0, sources at +0x400, mask at +0x440 (contract C.3).
 const PAGE: u64 = 0x3a_0000;
 
@@ -59,7 +59,7 @@ fn a_user_interrupt_writes_status_and_source() {
     for (class, instance, source) in engines {
         // User interrupts are reported even while the driver has disabled them in the mask.
         for enable in [1, 0] {
-            let mut bench = EngineBench::of_vf(class, VF.0);
+            let mut bench = EngineBench::of_vf(class, VF.number());
             bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
             let context = bench.context(0);
             report(&bench, context, PAGE, enable);
@@ -78,7 +78,7 @@ fn a_user_interrupt_writes_status_and_source() {
 fn bytes_are_written_before_the_msi() {
     proves!(V13_274, "the report is written before the MSI is sent, the status before the source");
     // The source page is not mapped: the status is written, the context faults, and no MSI is sent.
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let context = bench.context(0);
     report(&bench, context, PAGE, 1);
     bench.put(context.image(0x59), 0xfff0_0000);
@@ -96,7 +96,7 @@ fn each_event_has_a_status_byte() {
         C.3)"
     );
     for (enable, enabled) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
-        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
         bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);
@@ -125,7 +125,7 @@ fn each_class_has_its_events() {
     let all = [0u64, 3, 4, 6, 7, 8, 11, 15];
     let render_and_compute = [9, 12, 13, 14];
     for class in EngineClass::BY_GUC {
-        let bench = EngineBench::of_vf(class, VF.0);
+        let bench = EngineBench::of_vf(class, VF.number());
         let engine = XE_HPG.engines.info(bench.engine.id());
         let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
         let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
@@ -171,7 +171,7 @@ fn a_switch_is_reported_to_the_scheduler() {
 /// Contract C.3: a GuC interrupt writes the GuC's status byte and source byte.
 #[test]
 fn the_guc_writes_memory_interrupts() {
-    let bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
     let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
     memirq::write(&mut gam, PAGE + 25 * 16, PAGE + 0x400 + 25, 15).unwrap();
@@ -186,7 +186,7 @@ fn report_pointers_belong_to_the_context() {
         "the report pointers are part of the context image. A following context without pointers uses the interrupt \
         registers of its function. Invalid pointers halt only their context"
     );
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let (with, without) = (bench.context(0), bench.context(1));
     report(&bench, with, PAGE, 1);
     bench.emit(with, &wait(4, VA + DATA, 1));
@@ -220,7 +220,7 @@ fn interrupt_registers_are_per_function() {
         "a context's events are reported only in the interrupt registers of its function. Each function has \
         separate enables, masks, snapshots and MSIs"
     );
-    let functions = [Function::PF, Function(1), Function(63)];
+    let functions = [Function::PF, Function::new(1).unwrap(), Function::new(63).unwrap()];
     let mut bench = EngineBench::new(EngineClass::Copy);
     for function in functions {
         let tree = bench.gt.interrupts_of(function);
@@ -253,7 +253,7 @@ fn page_faults_pass_the_mask_in_memory_in_repair_mode() {
     for (handling, enable, seen) in
         [(0u64, 0, false), (1, 0, true), (2, 0, true), (3, 0, true), (0, 1 << 7, true), (1, 1 << 7, true)]
     {
-        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
         bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);

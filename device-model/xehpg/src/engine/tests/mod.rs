@@ -191,7 +191,7 @@ impl EngineBench {
     /// loads contexts of the VF.
     fn of_vf(class: EngineClass, vf: u8) -> Self {
         let mut bench = EngineBench::new(class);
-        bench.give(Function(vf));
+        bench.give(Function::new(vf).unwrap());
         bench
     }
 
@@ -200,10 +200,10 @@ impl EngineBench {
     fn give(&mut self, function: Function) {
         self.function = function;
         for page in 0..LOCAL as u64 >> 12 {
-            self.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(function.0) << 2 | 3));
+            self.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(function.number()) << 2 | 3));
         }
         if function.is_vf() {
-            self.put(LMTT + 4 * u64::from(function.0), ((LMTT + 0x1_0000) >> 16 << 4) as u32 | 1);
+            self.put(LMTT + 4 * u64::from(function.number()), ((LMTT + 0x1_0000) >> 16 << 4) as u32 | 1);
             for frame in 0..LOCAL as u64 >> 21 {
                 self.put(LMTT + 0x1_0000 + 4 * frame, (frame << 5) as u32 | 1);
             }

@@ -215,11 +215,11 @@ fn result_2_is_global() {
     bench.emit(first, &write);
     assert_eq!(bench.submit(first), Outcome::Complete);
     assert_eq!(read(&mut bench), [1, 0x1234, 0]);
-    bench.give(Function(2));
+    bench.give(Function::new(2).unwrap());
     assert_eq!(read(&mut bench), [0, 0, 0], "not visible to a VF");
     bench.emit(first, &write);
     assert_eq!(bench.submit(first), Outcome::Complete);
-    bench.give(Function(3));
+    bench.give(Function::new(3).unwrap());
     assert_eq!(read(&mut bench), [0, 0, 0]);
     bench.give(Function::PF);
     assert_eq!(read(&mut bench), [1, 0x1234, 0], "the PF's values are restored");

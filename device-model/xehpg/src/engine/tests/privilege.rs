@@ -101,7 +101,7 @@ fn run(row: &Row, function: Function, place: Place, preempt: bool) -> Run {
 
 fn check(rows: &[Row], preempt: bool) {
     for row in rows {
-        for function in [Function::PF, Function(5)] {
+        for function in [Function::PF, Function::new(5).unwrap()] {
             for place in [Place::Ring, Place::Privileged, Place::User] {
                 let column = match (place, function.is_vf()) {
                     (Place::User, _) => 1,
@@ -198,11 +198,11 @@ fn a_virtual_function_does_not_reach_foreign_pages() {
     );
     let row =
         row("", EngineClass::Copy, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], |run| run.wrote(DATA), KERNELS);
-    assert!(run(&row, Function(5), Place::Ring, false).wrote(DATA));
-    for owner in [Function::PF, Function(6)] {
+    assert!(run(&row, Function::new(5).unwrap(), Place::Ring, false).wrote(DATA));
+    for owner in [Function::PF, Function::new(6).unwrap()] {
         let mut bench = EngineBench::of_vf(row.class, 5);
         let page = DATA >> 12;
-        bench.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(owner.0) << 2 | 3));
+        bench.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(owner.number()) << 2 | 3));
         bench.put(DATA, 1);
         let outcome = bench.ring(&row.commands);
         assert!(matches!(outcome, Outcome::Halted(Halt::Fault(_))), "{owner:?}: {outcome:?}");
@@ -327,7 +327,7 @@ fn conditional_ends() {
         assert_eq!(run.outcome, Outcome::Complete);
         !run.wrote(BEHIND)
     };
-    for function in [Function::PF, Function(63)] {
+    for function in [Function::PF, Function::new(63).unwrap()] {
         for (place, global) in [(Place::Privileged, true), (Place::User, false)] {
             assert_eq!(ends(&[0x1b60_0002, 0, GLOBAL, 0], function, place), global, "{function:?} {place:?}");
             assert!(ends(&[0x1b20_0002, 0, PROCESS, 0], function, place), "{function:?} {place:?}");
@@ -347,7 +347,7 @@ fn arbitration() {
     let seen = |commands: &[u32], effect: fn(&Run) -> bool, function, place| {
         effect(&run(&row("", EngineClass::Copy, commands, effect, ALL), function, place, true))
     };
-    for function in [Function::PF, Function(1)] {
+    for function in [Function::PF, Function::new(1).unwrap()] {
         for place in [Place::Ring, Place::Privileged, Place::User] {
             assert!(seen(&[ARB_CHECK], leaves, function, place), "{function:?} {place:?}");
             let permitted = function == Function::PF && place != Place::User;
@@ -364,7 +364,12 @@ fn child_batch_has_at_most_the_privilege_of_its_parent() {
         than the VF"
     );
     let child = BATCH + 0x1000;
-    for (function, nested) in [(Function::PF, false), (Function::PF, true), (Function(9), false), (Function(9), true)] {
+    for (function, nested) in [
+        (Function::PF, false),
+        (Function::PF, true),
+        (Function::new(9).unwrap(), false),
+        (Function::new(9).unwrap(), true),
+    ] {
         for (place, written) in [(Place::Ring, true), (Place::Privileged, true), (Place::User, false)] {
             let header = if nested { 0x18c0_0001 } else { 0x1880_0001 };
             let address = if place == Place::User { VA + child } else { child } as u32;
@@ -398,7 +403,7 @@ fn context_switches_write_no_status_page() {
         V13_257,
         "in the model in which the GuC schedules, the host is told of no context switch, and still of the other events"
     );
-    for function in [Function::PF, Function(2)] {
+    for function in [Function::PF, Function::new(2).unwrap()] {
         let mut bench = EngineBench::new(EngineClass::Copy);
         bench.give(function);
         bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);

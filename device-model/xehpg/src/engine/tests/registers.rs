@@ -18,7 +18,7 @@ enum Requester {
 }
 
 const REQUESTERS: [Requester; 4] = [Requester::PfRing, Requester::PfBatch, Requester::VfRing, Requester::VfBatch];
-const VF: Function = Function(7);
+const VF: Function = Function::new(7).unwrap();
 /// Address of the dword that loads read, and address of a dword that never has the expected value of the wait.
 const VALUE: u64 = DATA + 0x40;
 const NEVER: u64 = DATA + 0x80;

@@ -20,7 +20,7 @@ fn bench(class: EngineClass, unmodelled: Unmodelled) -> EngineBench {
 
 fn counts(bench: &EngineBench) -> Vec<(u8, Origin, &'static str, u64)> {
     let counts = bench.engine.counters().skipped.iter();
-    counts.map(|(function, origin, name, count)| (function.0, origin, name, count)).collect()
+    counts.map(|(function, origin, name, count)| (function.number(), origin, name, count)).collect()
 }
 
 /// Takes the noted command of the context that [`EngineBench::submit`] has loaded last.
@@ -34,7 +34,7 @@ fn noted(bench: &mut EngineBench) -> Option<SkippedCommand> {
 fn skipped_commands_are_counted_by_function_and_origin() {
     for vf in [0, 3] {
         let mut bench = bench(EngineClass::Render, Unmodelled::Skip);
-        bench.give(Function(vf));
+        bench.give(Function::new(vf).unwrap());
         // MI_BATCH_BUFFER_START of a batch in the GGTT.
         bench.write(BATCH, &[PIPELINE_SELECT, PIPELINE_SELECT, END]);
         bench.ring(&[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0, PIPELINE_SELECT]);
@@ -47,7 +47,8 @@ fn skipped_commands_are_counted_by_function_and_origin() {
         assert_eq!(counts(&bench), [&user[..], &[(vf, Driver, "PIPELINE_SELECT", 3)]].concat());
         assert_eq!(noted(&mut bench), Some(SkippedCommand { name: "3DPRIMITIVE", stopped: false }));
         assert_eq!(noted(&mut bench), None, "once per load");
-        let totals = |function| [User, Driver].map(|origin| bench.gt.skipped(Function(function)).of(origin));
+        let totals =
+            |function| [User, Driver].map(|origin| bench.gt.skipped(Function::new(function).unwrap()).of(origin));
         assert_eq!((totals(vf), totals(1)), ([4, 3], [0, 0]));
     }
 }

@@ -11,7 +11,7 @@ use crate::registers::InterruptRegister;
 use crate::registers::power_fields::PerfStatus;
 use arctic_fidelity::proves;
 
-const VF: Function = Function(2);
+const VF: Function = Function::new(2).unwrap();
 const STOP: [u32; 3] = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x178, 1];
 
 /// Returns a command that starts the watchdog with a threshold in ticks. The register order is that of xe.
@@ -29,7 +29,7 @@ fn endless(context: Context) -> [u32; 5] {
 #[test]
 fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     for class in EngineClass::BY_GUC {
-        let mut bench = EngineBench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.number());
         let context = bench.context(0);
         bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x77]);
         bench.emit(context, &watch(100));
@@ -63,7 +63,7 @@ fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
 fn a_wait_continues_without_expiration() {
     let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];
     for prelude in preludes {
-        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
         let context = bench.context(0);
         bench.emit(context, prelude);
         bench.emit(context, &endless(context));
@@ -78,7 +78,7 @@ fn a_wait_continues_without_expiration() {
 /// The watchdog does not count scheduling delay of the host. A step adds at most one millisecond.
 #[test]
 fn a_delayed_step_does_not_expire_the_watchdog() {
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let context = bench.context(0);
     bench.emit(context, &watch(3 * 19_200));
     bench.emit(context, &endless(context));
@@ -96,7 +96,7 @@ fn a_delayed_step_does_not_expire_the_watchdog() {
 #[test]
 fn timestamps_advance_while_the_engine_is_not_stepped() {
     proves!(V8_214, "timestamps read by a guest follow the card's clock even while the engine is not stepped");
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let context = bench.context(0);
     bench.emit(context, &endless(context));
     assert_eq!(bench.submit(context), Outcome::Waiting);
@@ -120,7 +120,7 @@ fn the_watchdog_restarts_after_preemption() {
         "PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not. The watchdog resumes counting when the \
         context resumes"
     );
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let (context, other) = (bench.context(0), bench.context(1));
     bench.emit(context, &watch(100));
     bench.emit(context, &endless(context));
@@ -186,7 +186,7 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
 /// preempted.
 #[test]
 fn repeated_expiration_remains_preemptible() {
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     let context = bench.context(0);
     let mut round = watch(1).to_vec();
     round.extend(endless(context));
@@ -333,7 +333,7 @@ fn the_counter_has_two_clocks() {
         }
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x} at {mhz} MHz");
     }
-    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.number());
     bench.gt.registers.set_fields(PerfStatus::new().with_ratio(18));
     let context = bench.context(0);
     bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 3000, 0x178, 1 << 31]);

@@ -339,7 +339,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     host.fill(&[contexts[0].descriptor(), 0, 0x1111_2222_3333_4440]);
     let queue = host.queue();
     let write = |offset: u32, data: &[u8]| {
-        host.card.write_gttmmadr(Function(1), u64::from(host.mmio_base() + offset), data);
+        host.card.write_gttmmadr(Function::new(1).unwrap(), u64::from(host.mmio_base() + offset), data);
         host.work();
     };
     write(CONTROL, &LOAD.to_le_bytes());
@@ -351,7 +351,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     assert_eq!((host.get(host.data(0)), host.queue()), (0, queue.clone()));
     for offset in [SQ, ELSP, CONTROL] {
         let mut read = [1; 4];
-        host.card.read_gttmmadr(Function(1), u64::from(host.mmio_base() + offset), &mut read);
+        host.card.read_gttmmadr(Function::new(1).unwrap(), u64::from(host.mmio_base() + offset), &mut read);
         assert_eq!(read, [0; 4], "{offset:#x}");
     }
     assert!(host.switches().is_empty());

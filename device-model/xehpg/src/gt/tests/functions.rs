@@ -13,7 +13,7 @@ fn each_vf_has_the_trees_registers() {
         register, but neither the tile's register nor the display bits"
     );
     let GtBench { gt, msis, .. } = bench();
-    let (one, two) = (Function(1), Function(2));
+    let (one, two) = (Function::new(1).unwrap(), Function::new(2).unwrap());
     let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
     gt.mmio_write(one, 0x19_0030, 0x0001_0001, !0);
     gt.mmio_write(one, 0x19_00a0, 0xffff_fffe, !0);
@@ -46,8 +46,8 @@ fn registers_with_one_value_per_function() {
         A.4, C.2)"
     );
     let GtBench { gt, .. } = bench();
-    let (one, two, last) = (Function(1), Function(2), Function(63));
-    let view = |function: Function, offset| offset + 0x400 * u32::from(function.0);
+    let (one, two, last) = (Function::new(1).unwrap(), Function::new(2).unwrap(), Function::new(63).unwrap());
+    let view = |function: Function, offset| offset + 0x400 * u32::from(function.number());
     // Offset and stored bits.
     let own: Vec<(u32, u32)> = gt
         .registers
@@ -61,27 +61,27 @@ fn registers_with_one_value_per_function() {
         .collect();
     assert!([0x19_003c, 0x19_00a0, 0x19_0240, 0x19_024c].iter().all(|at| own.iter().any(|(offset, _)| offset == at)));
     let fresh: Vec<_> = own.iter().map(|(offset, _)| (gt.read(*offset), gt.mmio_read(two, *offset))).collect();
-    let value = |function: Function, n: u32| (0x0101_0101 * u32::from(function.0)) ^ n.wrapping_mul(0x9e37_79b9);
-    let of_pf = Function(0x55);
+    let value = |owner: u8, n: u32| (0x0101_0101 * u32::from(owner)) ^ n.wrapping_mul(0x9e37_79b9);
+    let (of_one, of_two, of_last, of_pf) = (1, 2, 63, 0x55);
     for (n, (offset, _)) in (0..).zip(&own) {
-        assert_eq!(gt.mmio_write(one, *offset, value(one, n), !0), None);
-        gt.mmio_write(last, *offset, value(last, n), 0x0000_ff00);
+        assert_eq!(gt.mmio_write(one, *offset, value(of_one, n), !0), None);
+        gt.mmio_write(last, *offset, value(of_last, n), 0x0000_ff00);
         gt.write(*offset, value(of_pf, n));
     }
     let held = |reset: u32, mask: u32, value: u32| reset & !mask | value & mask;
     for ((n, (offset, mask)), (pf, vf)) in (0..).zip(&own).zip(&fresh) {
-        assert_eq!(gt.mmio_read(one, *offset), held(*vf, *mask, value(one, n)), "{offset:#x}");
-        assert_eq!(gt.mmio_read(last, *offset), held(*vf, *mask & 0xff00, value(last, n)), "{offset:#x}");
+        assert_eq!(gt.mmio_read(one, *offset), held(*vf, *mask, value(of_one, n)), "{offset:#x}");
+        assert_eq!(gt.mmio_read(last, *offset), held(*vf, *mask & 0xff00, value(of_last, n)), "{offset:#x}");
         assert_eq!((gt.read(*offset), gt.mmio_read(two, *offset)), (held(*pf, *mask, value(of_pf, n)), *vf));
         assert_eq!(gt.read(view(one, *offset)), gt.mmio_read(one, *offset), "{offset:#x}");
-        gt.write(view(last, *offset), value(two, n));
-        let written = held(*vf, *mask, value(two, n));
+        gt.write(view(last, *offset), value(of_two, n));
+        let written = held(*vf, *mask, value(of_two, n));
         assert_eq!((gt.mmio_read(last, *offset), gt.read(view(last, *offset))), (written, written), "{offset:#x}");
     }
     gt.vf(one).unwrap().reset();
     for ((n, (offset, mask)), (pf, vf)) in (0..).zip(&own).zip(&fresh) {
         let left = (gt.mmio_read(one, *offset), gt.read(*offset), gt.mmio_read(last, *offset));
-        let kept = (held(*pf, *mask, value(of_pf, n)), held(*vf, *mask, value(two, n)));
+        let kept = (held(*pf, *mask, value(of_pf, n)), held(*vf, *mask, value(of_two, n)));
         assert_eq!(left, (*vf, kept.0, kept.1), "{offset:#x}");
     }
     gt.reset();
@@ -100,8 +100,8 @@ fn vf_cap_reads_1_in_each_vf() {
         C.2)"
     );
     let GtBench { gt, .. } = bench();
-    for function in [Function(1), Function(63)] {
-        let view = 0x400 * u32::from(function.0);
+    for function in [Function::new(1).unwrap(), Function::new(63).unwrap()] {
+        let view = 0x400 * u32::from(function.number());
         gt.mmio_write(function, 0x19_01f8, 0, !0);
         gt.write(0x19_01f8 + view, 0);
         assert_eq!((gt.mmio_read(function, 0x19_01f8), gt.read(0x19_01f8 + view), gt.read(0x19_01f8)), (1, 1, 0));
@@ -112,8 +112,8 @@ fn vf_cap_reads_1_in_each_vf() {
     }
     // Registers of the card, and offsets without a register.
     for offset in [0x19_0008, 0xa188, 0xcf58, 0x19_0640, 0x19_0300] {
-        assert_eq!(gt.mmio_write(Function(1), offset, !0, !0), None);
-        assert_eq!(gt.mmio_read(Function(1), offset), 0, "{offset:#x}");
+        assert_eq!(gt.mmio_write(Function::new(1).unwrap(), offset, !0, !0), None);
+        assert_eq!(gt.mmio_read(Function::new(1).unwrap(), offset), 0, "{offset:#x}");
     }
 }
 
@@ -125,7 +125,7 @@ fn a_vf_accesses_no_register_of_the_card() {
         also the bases of stolen memory, which the PF reads as configured (xe: XE_REG_OPTION_VF)"
     );
     let GtBench { gt, .. } = bench();
-    let vf = Function(1);
+    let vf = Function::new(1).unwrap();
     let (dsm, gsm) = (0x10_80c0, 0x10_8100);
     let base = |offset: u32| u64::from(gt.read(offset + 4)) << 32 | u64::from(gt.read(offset));
     let profile = crate::registers::tests::profile();
@@ -160,7 +160,7 @@ fn partial_write_of_a_live_register_keeps_the_other_bits() {
     let GtBench { gt, .. } = bench();
     let emr = gt.registers.engine(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap()).offset(0xb4);
     let mut kept = Vec::new();
-    for function in [Function::PF, Function(1)] {
+    for function in [Function::PF, Function::new(1).unwrap()] {
         for (offset, found) in gt.registers.listing() {
             let excluded = match found.register.kind {
                 // Every write of a selector selects by its value alone.
@@ -187,11 +187,13 @@ fn partial_write_of_a_live_register_keeps_the_other_bits() {
         }
     }
     // The enables and masks of each function, the PF's EMR, RC_CONTROL and LMEM_CFG, and the VF's primary register.
-    let both = [0x19_0030, 0x19_00a0].into_iter().flat_map(|offset| [(Function::PF, offset), (Function(1), offset)]);
+    let both = [0x19_0030, 0x19_00a0]
+        .into_iter()
+        .flat_map(|offset| [(Function::PF, offset), (Function::new(1).unwrap(), offset)]);
     for register in both.chain([emr, 0xa090, 0xcf58].map(|offset| (Function::PF, offset))) {
         assert!(kept.contains(&register), "{register:x?}");
     }
-    gt.mmio_write(Function(1), 0x19_0010, 1 << 31, !0);
-    gt.mmio_write(Function(1), 0x19_0010, 0, 0xffff);
-    assert_eq!(gt.mmio_read(Function(1), 0x19_0010), 1 << 31);
+    gt.mmio_write(Function::new(1).unwrap(), 0x19_0010, 1 << 31, !0);
+    gt.mmio_write(Function::new(1).unwrap(), 0x19_0010, 0, 0xffff);
+    assert_eq!(gt.mmio_read(Function::new(1).unwrap(), 0x19_0010), 1 << 31);
 }

@@ -94,7 +94,7 @@ fn only_software_offsets_of_the_interrupt_block_have_an_effect() {
     for (offset, value) in [(0x19_0008, 1 << 31), (0x19_0030, !0), (0x19_0034, !0), (0x19_0038, !0), (0x19_0048, !0)] {
         gt.write(offset, value);
     }
-    for function in [Function::PF, Function(1)] {
+    for function in [Function::PF, Function::new(1).unwrap()] {
         let own = |at: &u32| gt.registers.decode(*at).is_some();
         // The PF's views of the VFs' registers follow the block.
         let block: Vec<u32> = (0x19_0000..0x19_0400).step_by(4).collect();

@@ -215,13 +215,13 @@ fn the_bits_of_a_fatal_error_are_cleared_in_any_order() {
 fn a_vf_sees_no_hardware_error() {
     proves!(V13_005, "a VF has neither error registers nor error bits, and its interrupt does not report them");
     let (gt, reports) = reporting();
-    gt.mmio_write(Function(1), PRIMARY, 1 << 31, !0);
+    gt.mmio_write(Function::new(1).unwrap(), PRIMARY, 1 << 31, !0);
     HardwareError::all().iter().for_each(|error| gt.raise_hardware_error(*error));
     assert_eq!(reports.take(), (1, 15));
-    assert_eq!(gt.mmio_read(Function(1), PRIMARY), 1 << 31);
+    assert_eq!(gt.mmio_read(Function::new(1).unwrap(), PRIMARY), 1 << 31);
     for offset in (0x10_0160..=PCIE).step_by(4) {
-        gt.mmio_write(Function(1), offset, !0, !0);
-        assert_eq!(gt.mmio_read(Function(1), offset), 0);
+        gt.mmio_write(Function::new(1).unwrap(), offset, !0, !0);
+        assert_eq!(gt.mmio_read(Function::new(1).unwrap(), offset), 0);
         assert_eq!(gt.read(offset) == 0, offset == 0x10_016c || offset == 0x10_0170, "{offset:#x}");
     }
 }

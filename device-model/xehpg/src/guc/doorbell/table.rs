@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::doorbell::{PAGE_BYTES, Ring, WINDOW};
 
-    const VF1: Function = Function(1);
-    const VF2: Function = Function(2);
+    const VF1: Function = Function::new(1).unwrap();
+    const VF2: Function = Function::new(2).unwrap();
 
     fn page(number: u64) -> Page {
         Page::at(WINDOW + number * PAGE_BYTES).unwrap()
@@ -162,7 +162,7 @@ mod tests {
             );
         }
         assert_eq!(
-            table.allocate(&doorbells, &functions, of(Function(3), 9), (0, page(0))),
+            table.allocate(&doorbells, &functions, of(Function::new(3).unwrap(), 9), (0, page(0))),
             Err(Error::InvalidDoorbellId)
         );
         assert!((0..=255).filter(|index| *index != 65).all(|index| doorbells.watched(index).is_none()));

@@ -76,7 +76,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         Err(_) => guc.count(function, |counters| counters.failed += 1),
     }
     if let Err(error) = reply {
-        log::debug!("GuC, function {}: mailbox action {code:#06x} failed: {error:?}", function.0);
+        log::debug!("GuC, function {}: mailbox action {code:#06x} failed: {error:?}", function.number());
     }
     for (n, value) in (1..).zip(reply.unwrap_or_default().dwords) {
         gt.set_mailbox_dword(function, n, value);

@@ -29,7 +29,7 @@ pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> 
         return Ok(Answer::default());
     }
     receives(guc, Function::PF)?;
-    ctx.send_message(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
+    ctx.send_message(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.number()), *id], message));
     Ok(Answer::default())
 }
 

@@ -81,9 +81,9 @@ fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
 )]
 fn write_table(ctx: &mut GucCtx<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(ctx);
-    let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);
+    let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.number());
     for (at, frame) in (table..).step_by(4).zip(frames) {
         write(ctx, at, lmtt::table_entry(u64::from(frame) * lmtt::PAGE))?;
     }
-    write(ctx, directory + u64::from(vf.0) * 4, lmtt::directory_entry(table))
+    write(ctx, directory + u64::from(vf.number()) * 4, lmtt::directory_entry(table))
 }

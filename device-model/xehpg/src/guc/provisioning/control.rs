@@ -28,7 +28,7 @@ enum Notice {
 }
 
 fn notify(ctx: &mut GucCtx<'_>, vf: Function, notice: Notice) {
-    ctx.send_message(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.0), notice as u32]));
+    ctx.send_message(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.number()), notice as u32]));
 }
 
 /// Maximum number of dwords of a configuration or policy list.

@@ -31,7 +31,7 @@ impl ThresholdMonitor {
         let period = self.0.filter(|_| function.is_vf())?;
         let of = &mut functions[function];
         let exceeded = of.watch.exceeds(kind, of.config.thresholds[kind as usize], (now, period));
-        exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.0), u32::from(kind.key())]))
+        exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.number()), u32::from(kind.key())]))
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
 
-    const VF1: Function = Function(1);
+    const VF1: Function = Function::new(1).unwrap();
     const MS: u64 = 1_000_000;
 
     fn notified(message: Option<Outgoing>) -> Option<Vec<u32>> {
@@ -79,7 +79,7 @@ mod tests {
         functions[Function::PF].config.thresholds[Kind::Doorbell as usize] = 1;
         assert_eq!(many(&monitor, &mut functions, VF1), None, "no period");
         monitor.set_period(&mut functions, 1);
-        assert_eq!(many(&monitor, &mut functions, Function(2)), None, "no threshold");
+        assert_eq!(many(&monitor, &mut functions, Function::new(2).unwrap()), None, "no threshold");
         assert_eq!(many(&monitor, &mut functions, Function::PF), None);
         assert_eq!(notified(many(&monitor, &mut functions, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
         functions[VF1].config.thresholds[Kind::Doorbell as usize] = 0;
@@ -97,7 +97,7 @@ mod tests {
             functions[VF1].config.thresholds[kind as usize] = 1;
             assert!(
                 monitor.note(&mut functions, VF1, kind, 0).is_none()
-                    && monitor.note(&mut functions, Function(63), kind, 0).is_none()
+                    && monitor.note(&mut functions, Function::new(63).unwrap(), kind, 0).is_none()
             );
         }
         functions[VF1].watch.forget();

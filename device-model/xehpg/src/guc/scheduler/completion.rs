@@ -50,7 +50,7 @@ impl Scheduler {
                 let GucContextId { function, local } = id;
                 log::debug!(
                     "context {local} of function {} on {}: {halt:?}",
-                    function.0,
+                    function.number(),
                     ctx.gt.engine(report.engine).name
                 );
                 if matches!(halt, Halt::Fault(_)) && self.functions.context(id).is_some() {
@@ -179,7 +179,7 @@ impl Scheduler {
     )]
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
-        log::debug!("context {} of function {} is reset", id.local, id.function.0);
+        log::debug!("context {} of function {} is reset", id.local, id.function.number());
         let Some(context) = self.functions.context_mut(id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());

@@ -134,7 +134,7 @@ impl Scheduler {
             member.ready = false;
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
-            let descriptor = Descriptor::named(low, id.local, count, id.function.0).into();
+            let descriptor = Descriptor::named(low, id.local, count, id.function.number()).into();
             let load = Load { function: id.function, submitter: Submitter::Guc, context: ticket, descriptor, members };
             let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {

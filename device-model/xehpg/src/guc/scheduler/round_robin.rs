@@ -188,10 +188,10 @@ impl DeficitRoundRobin {
     fn begin_turn(&mut self, function: Function, all: &Functions) {
         if all[function].share.priority == Priority::High {
             self.served |= function.bit();
-            self.last.1 = function.0;
+            self.last.1 = function.number();
         } else {
             self.served = 0;
-            self.last.0 = function.0;
+            self.last.0 = function.number();
         }
         self.turn = Some(function);
     }
@@ -264,7 +264,7 @@ impl DeficitRoundRobin {
 fn next(set: u64, last: u8) -> Option<Function> {
     let from = u32::from(last) + 1;
     let ahead = set.rotate_right(from).trailing_zeros();
-    (set != 0).then(|| Function((from + ahead & 0x3f) as u8))
+    Function::new((from + ahead & 0x3f) as u8).filter(|_| set != 0)
 }
 
 fn signed(ns: u64) -> i64 {
@@ -278,6 +278,11 @@ mod tests {
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
+
+    /// The function with this number.
+    const fn numbered(number: u8) -> Function {
+        Function::new(number).unwrap()
+    }
 
     /// Returns the time of both clocks if engine steps have used all of the time.
     fn at(ns: u64) -> Moment {
@@ -311,7 +316,7 @@ mod tests {
     fn shares(list: &[(u8, u64, Priority)]) -> Functions {
         let mut shares = Functions::default();
         for (function, quantum, priority) in list {
-            shares[Function(*function)].share = Share { quantum: *quantum, preemption_timeout: 0, priority: *priority };
+            shares[numbered(*function)].share = Share { quantum: *quantum, preemption_timeout: 0, priority: *priority };
         }
         shares
     }
@@ -354,12 +359,12 @@ mod tests {
         let turn = |rotation: &mut DeficitRoundRobin, shares: &mut Functions, ms| {
             rotation.turn(at(ms * MS), 0b1111, 0b1111, shares)
         };
-        assert_eq!(turn(&mut rotation, &mut shares, 0), Some(Function(0)));
+        assert_eq!(turn(&mut rotation, &mut shares, 0), Some(Function::PF));
         rotation.relax(at(5 * MS), &mut shares);
-        assert_eq!(turn(&mut rotation, &mut shares, 47), Some(Function(0)));
+        assert_eq!(turn(&mut rotation, &mut shares, 47), Some(Function::PF));
         assert_eq!(rotation.left(&shares), Some(3 * MS));
         rotation.relax(at(48 * MS), &mut shares);
-        assert_eq!(turn(&mut rotation, &mut shares, 75), Some(Function(3)));
+        assert_eq!(turn(&mut rotation, &mut shares, 75), Some(numbered(3)));
         assert_eq!(rotation.left(&shares), Some(5 * MS), "75 ms is 5 ms into the fourth turn");
     }
 
@@ -377,11 +382,11 @@ mod tests {
     fn function_alone_beyond_its_quantum_has_no_deficit() {
         let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
         let mut rotation = DeficitRoundRobin::new(0);
-        rotation.enter(at(0), Function(1), &mut shares);
-        rotation.occupy(at(0), Some(Function(1)), (0, 0), &mut shares);
-        assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &mut shares), Some(Function(2)));
-        rotation.occupy(at(1000 * MS), Some(Function(2)), (0, 1000 * MS), &mut shares);
-        assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &mut shares), Some(Function(1)));
+        rotation.enter(at(0), numbered(1), &mut shares);
+        rotation.occupy(at(0), Some(numbered(1)), (0, 0), &mut shares);
+        assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &mut shares), Some(numbered(2)));
+        rotation.occupy(at(1000 * MS), Some(numbered(2)), (0, 1000 * MS), &mut shares);
+        assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &mut shares), Some(numbered(1)));
         assert_eq!(rotation.left(&shares), None, "the other function still occupies the engine");
         rotation.occupy(at(1010 * MS), None, (0, 1010 * MS), &mut shares);
         rotation.turn(at(1010 * MS), 0b110, 0, &mut shares);
@@ -393,10 +398,10 @@ mod tests {
     fn unlimited_quantum() {
         let mut shares = shares(&[(1, 10 * MS, Priority::Low)]);
         let mut rotation = DeficitRoundRobin::new(0);
-        assert_eq!(rotation.turn(at(0), 0b01, 0, &mut shares), Some(Function(0)));
-        rotation.occupy(at(0), Some(Function(0)), (0, 0), &mut shares);
-        assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &mut shares), Some(Function(0)));
-        assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &mut shares), Some(Function(1)));
+        assert_eq!(rotation.turn(at(0), 0b01, 0, &mut shares), Some(Function::PF));
+        rotation.occupy(at(0), Some(Function::PF), (0, 0), &mut shares);
+        assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &mut shares), Some(Function::PF));
+        assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &mut shares), Some(numbered(1)));
     }
 
     /// Issue point 7 (c): a function with a context on the engine is charged in engine time. While the host does not
@@ -404,21 +409,21 @@ mod tests {
     #[test]
     fn a_turn_counts_engine_time() {
         let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
-        let reserved = Function(2).bit();
+        let reserved = numbered(2).bit();
         let mut rotation = DeficitRoundRobin::new(0);
-        assert_eq!(rotation.turn(at(0), 0b010, 0, &mut shares), Some(Function(1)));
-        rotation.occupy(at(0), Some(Function(1)), (5, 700 * MS), &mut shares);
+        assert_eq!(rotation.turn(at(0), 0b010, 0, &mut shares), Some(numbered(1)));
+        rotation.occupy(at(0), Some(numbered(1)), (5, 700 * MS), &mut shares);
         assert_eq!(rotation.on(), 5);
         for (card, engine, turn, left) in [(500, 702, 1, Some(8 * MS)), (900, 709, 1, Some(MS)), (901, 710, 2, None)] {
             let now = Moment { card: card * MS, engine: engine * MS };
-            assert_eq!(rotation.turn(now, 0b010, reserved, &mut shares), Some(Function(turn)), "after {card} ms");
+            assert_eq!(rotation.turn(now, 0b010, reserved, &mut shares), Some(numbered(turn)), "after {card} ms");
             assert_eq!(rotation.left(&shares), left, "after {card} ms");
         }
         rotation.occupy(Moment { card: 901 * MS, engine: 710 * MS }, None, (5, 710 * MS), &mut shares);
         let idle = |card: u64| Moment { card: card * MS, engine: 710 * MS };
-        assert_eq!(rotation.turn(idle(902), 0b010, reserved, &mut shares), Some(Function(2)));
+        assert_eq!(rotation.turn(idle(902), 0b010, reserved, &mut shares), Some(numbered(2)));
         assert_eq!(rotation.left(&shares), Some(9 * MS));
-        assert_eq!(rotation.turn(idle(911), 0b010, reserved, &mut shares), Some(Function(1)));
+        assert_eq!(rotation.turn(idle(911), 0b010, reserved, &mut shares), Some(numbered(1)));
     }
 
     proptest! {

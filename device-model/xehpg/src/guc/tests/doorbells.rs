@@ -48,7 +48,7 @@ fn a_ring_schedules_the_context() {
     assert_eq!(host.gt.read(0x3f_f000 + 8 * 17), 0x40_3001);
     assert_eq!(host.gt.read(0x3f_f004 + 8 * 17), 0);
     host.set_tail(5, 64);
-    assert_eq!(host.ring_doorbell(Function(1), 3), Ring::Missed, "the page belongs to the PF");
+    assert_eq!(host.ring_doorbell(numbered(1), 3), Ring::Missed, "the page belongs to the PF");
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("bcs0"), None);
     assert_eq!(host.ring_doorbell(Function::PF, 3), Ring::Message { groups: 1, to: Route::Guc });
@@ -111,7 +111,7 @@ fn another_functions_context_is_refused() {
     let state = host.guc.state.as_mut().unwrap();
     let context = |function| GucContextId { function, local: 5 };
     assert!(state.scheduler.owned(context(Function::PF)).is_ok());
-    assert_eq!(state.scheduler.owned(context(Function(1))), Err(Error::ContextNotRegistered));
+    assert_eq!(state.scheduler.owned(context(numbered(1))), Err(Error::ContextNotRegistered));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn doorbell_is_disarmed_by_deregistration_and_resets() {
     host.enable_rings(CTB + ct::G2H);
 
     armed(&mut host);
-    let _ = host.guc.function_reset(&host.gt, &host.engines, Function(1));
+    let _ = host.guc.function_reset(&host.gt, &host.engines, numbered(1));
     assert!(host.gt.doorbells.watched(1).is_some(), "another function's FLR");
     host.guc.reset(&host.gt);
     assert_eq!(host.gt.doorbells.watched(1), None);
@@ -149,9 +149,9 @@ fn doorbell_is_disarmed_by_deregistration_and_resets() {
 fn flr_disarms() {
     proves!(V13_119, "FLR of a VF disarms its doorbells, even if no firmware runs");
     let mut host = Host::new();
-    host.gt.doorbells.arm(9, Function(2), page(0)).unwrap();
-    host.gt.doorbells.arm(10, Function(3), page(0)).unwrap();
-    let _ = host.guc.function_reset(&host.gt, &host.engines, Function(2));
+    host.gt.doorbells.arm(9, numbered(2), page(0)).unwrap();
+    host.gt.doorbells.arm(10, numbered(3), page(0)).unwrap();
+    let _ = host.guc.function_reset(&host.gt, &host.engines, numbered(2));
     assert_eq!(host.gt.doorbells.watched(9), None);
     assert!(host.gt.doorbells.watched(10).is_some());
 }
@@ -162,7 +162,7 @@ fn rings_of_a_vf_are_counted() {
     use crate::guc::provisioning::Quota;
     use crate::guc::provisioning::threshold_event::Kind;
 
-    const VF: Function = Function(1);
+    const VF: Function = numbered(1);
     let mut host = Host::up();
     let state = host.guc.state.as_mut().unwrap();
     let functions = &mut state.scheduler.functions;

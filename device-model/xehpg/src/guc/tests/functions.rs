@@ -31,7 +31,7 @@ struct Vf(u8);
 
 impl Vf {
     fn function(self) -> Function {
-        Function(self.0)
+        numbered(self.0)
     }
 
     fn base(self) -> u64 {
@@ -383,8 +383,8 @@ fn pf_actions_of_vfs_are_rejected() {
     }
     assert_eq!(rig.request(VF1, 0x1234, &[]), FAILURE | 0x30);
     assert_eq!(rig.host.tracked(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
-    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.failed, 9);
-    assert_eq!(rig.host.guc.function(Function(2)).unwrap().counters.failed, 0);
+    assert_eq!(rig.host.guc.function(numbered(1)).unwrap().counters.failed, 9);
+    assert_eq!(rig.host.guc.function(numbered(2)).unwrap().counters.failed, 0);
 }
 
 #[test]
@@ -402,8 +402,8 @@ fn vf_context_ids_are_local() {
         let load = rig.host.engines.lock(engine_named(engine)).loaded().unwrap();
         (load.function, load.context & 0xffff)
     };
-    assert_eq!(load(&rig, "bcs0"), (Function(1), 100 + CONTEXTS));
-    assert_eq!(load(&rig, "vcs0"), (Function(2), 100 + 2 * CONTEXTS));
+    assert_eq!(load(&rig, "bcs0"), (numbered(1), 100 + CONTEXTS));
+    assert_eq!(load(&rig, "vcs0"), (numbered(2), 100 + 2 * CONTEXTS));
     for (code, payload) in [(0x1000, [CONTEXTS].as_slice()), (0x1001, &[CONTEXTS, 0]), (0x4503, &[!0])] {
         assert_eq!(rig.request(VF1, code, payload), FAILURE | 0x61, "{code:#x}");
     }
@@ -524,7 +524,7 @@ fn messages_for_a_vf_that_reads_none_are_bounded() {
     assert!(refused > 100, "{refused}");
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
-    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.done, 11, "the mailbox only");
+    assert_eq!(rig.host.guc.function(numbered(1)).unwrap().counters.done, 11, "the mailbox only");
     assert!(rig.host.deadline.is_some(), "the GuC retries");
 }
 
@@ -537,12 +537,12 @@ fn request_storm_does_not_delay_other_functions() {
     }
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
     assert_eq!(rig.host.tracked(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
-    assert!(rig.host.guc.function(Function(1)).unwrap().counters.done < 100);
+    assert!(rig.host.guc.function(numbered(1)).unwrap().counters.done < 100);
     assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due immediately");
     for _ in 0..20 {
         rig.step();
     }
-    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.done, 311);
+    assert_eq!(rig.host.guc.function(numbered(1)).unwrap().counters.done, 311);
 }
 
 /// Contract C.1 step 1a: VF_RESET drops the state that the VF has set up, but keeps its configuration.

@@ -30,6 +30,11 @@ use crate::memory::region::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
 use crate::topology::{EngineClass, EngineId};
 
+/// The function with this number.
+const fn numbered(number: u8) -> Function {
+    Function::new(number).unwrap()
+}
+
 #[derive(Default)]
 struct Recorder(Mutex<Vec<u16>>);
 

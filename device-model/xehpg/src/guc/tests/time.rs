@@ -277,7 +277,7 @@ fn delayed_workers_cause_no_reset_of_preemptible_contexts() {
         }
         for function in 1..=2 {
             assert!(resets || rounds[function] > 1_300, "{rounds:?}");
-            let tally = bench.scheduler.tally(Function(function as u8));
+            let tally = bench.scheduler.tally(numbered(function as u8));
             assert_eq!(tally.engine_resets > 0, resets, "{kind:?}: {tally:?}");
         }
     }
@@ -370,18 +370,18 @@ fn statistics_of_a_function_are_counted() {
     // Busy time uses the card's clock, even while the host does not run the engines' steps.
     bench.clock.advance(2 * MS);
     let now = bench.gt.timestamp();
-    assert_eq!(bench.scheduler.functions[Function(1)].activity.busy(rcs, now), 2 * 19_200, "also while it runs");
+    assert_eq!(bench.scheduler.functions[numbered(1)].activity.busy(rcs, now), 2 * 19_200, "also while it runs");
     bench.end("rcs0", Outcome::Halted(Halt::Fault(FAULT)));
     bench.step();
-    let tally = bench.scheduler.tally(Function(1));
+    let tally = bench.scheduler.tally(numbered(1));
     assert_eq!((tally.contexts, tally.engine_resets, tally.cat_errors), (2, 1, 1));
     assert_eq!(bench.scheduler.running(rcs), None);
     bench.with(1, |scheduler, turn| scheduler.deregister(turn, id(1, 5))).unwrap();
-    assert_eq!(bench.scheduler.tally(Function(1)).contexts, 1);
-    bench.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(1)));
-    let tally = bench.scheduler.tally(Function(1));
+    assert_eq!(bench.scheduler.tally(numbered(1)).contexts, 1);
+    bench.with(0, |scheduler, turn| scheduler.drop_function(turn, numbered(1)));
+    let tally = bench.scheduler.tally(numbered(1));
     assert_eq!((tally.contexts, tally.engine_resets), (0, 1));
-    assert_eq!(bench.scheduler.tally(Function(2)), Default::default());
+    assert_eq!(bench.scheduler.tally(numbered(2)), Default::default());
 }
 
 /// A VF's own policies do not extend its turn: neither an unlimited preemption timeout, nor a disable requested before

@@ -122,7 +122,7 @@ pub(super) struct SchedulerBench {
 }
 
 pub(super) fn id(function: u8, local: u16) -> GucContextId {
-    GucContextId { function: Function(function), local }
+    GucContextId { function: numbered(function), local }
 }
 
 /// GGTT address of the image of the context's `member`.
@@ -148,7 +148,7 @@ impl SchedulerBench {
         let views = self.gt.memory.views();
         let (gt, engines, tlb, out) = (&self.gt, &self.engines, &mut self.tlb, &mut self.out);
         let now = self.clock.now();
-        let mut ctx = GucCtx { gt, engines, views: &views, tlb, function: Function(function), now, out };
+        let mut ctx = GucCtx { gt, engines, views: &views, tlb, function: numbered(function), now, out };
         act(&mut self.scheduler, &mut ctx)
     }
 
@@ -192,7 +192,7 @@ impl SchedulerBench {
     }
 
     pub fn share(&mut self, function: u8, quantum: u64, preemption_timeout: u64, priority: Priority) {
-        self.scheduler.set_share(Function(function), Share { quantum, preemption_timeout, priority });
+        self.scheduler.set_share(numbered(function), Share { quantum, preemption_timeout, priority });
     }
 
     /// Runs one GuC step; returns the messages sent since the last one.
@@ -205,13 +205,13 @@ impl SchedulerBench {
             }
             scheduler.schedule(ctx)
         });
-        self.out.drain(..).map(|(function, message)| (function.0, message.hxg().to_vec())).collect()
+        self.out.drain(..).map(|(function, message)| (function.number(), message.hxg().to_vec())).collect()
     }
 
     /// Function and local id of the context on an engine.
     pub fn runs(&self, engine: &str) -> Option<(u8, u16)> {
         let load = self.engines.lock(engine_named(engine)).loaded()?;
-        Some((load.function.0, load.context as u16 % CONTEXTS))
+        Some((load.function.number(), load.context as u16 % CONTEXTS))
     }
 
     /// Ends the engine's context with `outcome`, and reports it as a worker does.
@@ -239,12 +239,12 @@ fn messages_carry_local_ids() {
     assert_eq!(bench.step(), [(1, vec![0x9000_1002, 3, 1])]);
     assert_eq!(bench.runs("bcs0"), Some((1, 3)));
     let load = bench.engines.lock(engine_named("bcs0")).loaded().unwrap();
-    assert_eq!(load.function, Function(1), "V13-037: the load contains the function");
-    bench.scheduler.functions[Function(1)].client.cat_error_type = true;
+    assert_eq!(load.function, numbered(1), "V13-037: the load contains the function");
+    bench.scheduler.functions[numbered(1)].client.cat_error_type = true;
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(1, vec![0x9000_6000, 3, 0xdead_beef]), (1, vec![0x9000_1008, 3])]);
     let threshold_events = std::mem::take(&mut bench.scheduler.threshold_events);
-    assert_eq!(threshold_events, [(Function(1), ThresholdEvent::CatError), (Function(1), ThresholdEvent::EngineReset)]);
+    assert_eq!(threshold_events, [(numbered(1), ThresholdEvent::CatError), (numbered(1), ThresholdEvent::EngineReset)]);
     bench.start(2, 3, EngineClass::Copy, 1);
     bench.step();
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
@@ -283,8 +283,8 @@ fn a_dropped_function_leaves_nothing() {
     bench.start(2, 9, EngineClass::Render, 1);
     bench.step();
     let before = bench.engines.lock(engine_named("ccs0")).loaded();
-    bench.with(0, |scheduler, ctx| scheduler.drop_function(ctx, Function(1)));
-    assert!(bench.scheduler.quiet(Function(1)) && !bench.scheduler.quiet(Function(2)));
+    bench.with(0, |scheduler, ctx| scheduler.drop_function(ctx, numbered(1)));
+    assert!(bench.scheduler.quiet(numbered(1)) && !bench.scheduler.quiet(numbered(2)));
     assert_eq!((bench.runs("bcs0"), bench.engines.lock(engine_named("ccs0")).loaded()), (None, before));
     assert_eq!(bench.step(), []);
     assert_eq!(bench.runs("rcs0"), Some((2, 9)), "the waiting context gets the engine");
@@ -354,15 +354,15 @@ fn pause_and_resume() {
     bench.start(1, 1, EngineClass::Copy, 1);
     bench.start(1, 2, EngineClass::Render, 1);
     bench.step();
-    bench.with(0, |scheduler, ctx| scheduler.pause(ctx, Function(1)));
-    assert!(!bench.scheduler.quiet(Function(1)));
+    bench.with(0, |scheduler, ctx| scheduler.pause(ctx, numbered(1)));
+    assert!(!bench.scheduler.quiet(numbered(1)));
     bench.end("bcs0", Outcome::Preempted);
     bench.step();
     assert_eq!((bench.runs("bcs0"), bench.runs("rcs0")), (None, Some((1, 2))));
     assert_eq!(bench.deadline, Some(bench.clock.now() + 30 * MS));
     bench.pass(30 * MS);
     assert_eq!(bench.step(), [(1, vec![0x9000_1008, 2])]);
-    assert!(bench.scheduler.quiet(Function(1)));
+    assert!(bench.scheduler.quiet(numbered(1)));
     bench.enable(1, 0, 1);
     bench.start(2, 0, EngineClass::Copy, 1);
     bench.step();
@@ -370,7 +370,7 @@ fn pause_and_resume() {
     bench.end("bcs0", Outcome::Complete);
     bench.step();
     assert_eq!(bench.runs("bcs0"), None);
-    bench.with(0, |scheduler, ctx| scheduler.resume(ctx, Function(1)));
+    bench.with(0, |scheduler, ctx| scheduler.resume(ctx, numbered(1)));
     bench.step();
     assert_eq!(bench.runs("bcs0"), Some((1, 0)));
 }
@@ -434,9 +434,9 @@ impl SchedulerBench {
             Act::Deregister { function, local } => {
                 let _ = self.with(function, |scheduler, ctx| scheduler.deregister(ctx, id(function, local)));
             }
-            Act::Drop(function) => self.with(0, |scheduler, ctx| scheduler.drop_function(ctx, Function(function))),
-            Act::Pause(function) => self.with(0, |scheduler, ctx| scheduler.pause(ctx, Function(function))),
-            Act::Resume(function) => self.with(0, |scheduler, ctx| scheduler.resume(ctx, Function(function))),
+            Act::Drop(function) => self.with(0, |scheduler, ctx| scheduler.drop_function(ctx, numbered(function))),
+            Act::Pause(function) => self.with(0, |scheduler, ctx| scheduler.pause(ctx, numbered(function))),
+            Act::Resume(function) => self.with(0, |scheduler, ctx| scheduler.resume(ctx, numbered(function))),
             Act::Share { function, quantum, timeout, priority } => {
                 self.share(function, quantum, timeout, Priority::of(priority).unwrap());
             }
@@ -462,7 +462,7 @@ impl SchedulerBench {
             let id = engine_named(engine);
             let (loaded, known) = (self.runs(engine), self.scheduler.running(id));
             assert!(
-                loaded.is_none() || known.is_none() || known.map(|c| (c.function.0, c.local)) == loaded,
+                loaded.is_none() || known.is_none() || known.map(|c| (c.function.number(), c.local)) == loaded,
                 "{engine}"
             );
         }
@@ -497,7 +497,7 @@ proptest! {
             bench.step();
             bench.check();
             let idle = bench.scheduler.waiting() == 0 && SHARED.iter().all(|engine| bench.runs(engine).is_none());
-            if idle && (0..4).all(|function| bench.scheduler.quiet(Function(function))) {
+            if idle && (0..4).all(|function| bench.scheduler.quiet(numbered(function))) {
                 break;
             }
             // Waiting contexts are checked again by the deadline.
@@ -506,7 +506,7 @@ proptest! {
         prop_assert!(SHARED.iter().all(|engine| bench.runs(engine).is_none()));
         prop_assert_eq!(bench.scheduler.waiting(), 0);
         for function in 0..4 {
-            prop_assert!(bench.scheduler.quiet(Function(function)));
+            prop_assert!(bench.scheduler.quiet(numbered(function)));
         }
     }
 }

@@ -27,10 +27,10 @@ const DIRECTORY: u64 = 64 * KIB;
 /// Guest memory of each function, by guest address.
 const GUEST: Range<u64> = MIB..MIB + 64 * KIB;
 
-const VF1: Function = Function(1);
-const VF2: Function = Function(2);
+const VF1: Function = Function::new(1).unwrap();
+const VF2: Function = Function::new(2).unwrap();
 /// The only VF with a trapped GGTT window.
-const VF3: Function = Function(3);
+const VF3: Function = Function::new(3).unwrap();
 
 struct GuestMemory(MmapRegion);
 
@@ -78,8 +78,8 @@ impl MemoryBench {
                 .with_vfs(vec![vf(true), vf(true), vf(false)]);
         let bench = MemoryBench { memory, guests };
         for vf in [VF1, VF2, VF3] {
-            let table = (DIRECTORY >> 16) as u32 + u32::from(vf.0);
-            bench.put32(DIRECTORY + u64::from(vf.0) * 4, table << 4 | 1);
+            let table = (DIRECTORY >> 16) as u32 + u32::from(vf.number());
+            bench.put32(DIRECTORY + u64::from(vf.number()) * 4, table << 4 | 1);
         }
         bench.memory.set_lmem_cfg(1 << 31 | (DIRECTORY >> 16) as u32);
         bench
@@ -88,7 +88,7 @@ impl MemoryBench {
     /// Sets entry `page` of the VF's LMTT table: a frame, or not valid.
     fn grant(&self, vf: Function, page: u64, frame: Option<u64>) {
         let entry = frame.map_or(0, |frame| (frame as u32) << 5 | 1);
-        self.put32(DIRECTORY + u64::from(vf.0) * 64 * KIB + page * 4, entry);
+        self.put32(DIRECTORY + u64::from(vf.number()) * 64 * KIB + page * 4, entry);
     }
 
     /// Assigns these frames to `vf`, in the order of its pages, and moves them to its region.
@@ -154,7 +154,7 @@ const VALID: u64 = 1;
 const LMEM: u64 = 2;
 
 fn owned(vf: Function, entry: u64) -> GgttEntry {
-    GgttEntry::from(entry | u64::from(vf.0) << 2)
+    GgttEntry::from(entry | u64::from(vf.number()) << 2)
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn global_pages_by_owner() {
         (4, VF1, 0x3000 | LMEM | VALID),
         (5, VF1, FRAME | LMEM | VALID),
         (6, VF1, GUEST.start),
-        (7, Function(63), GUEST.start | VALID),
+        (7, Function::new(63).unwrap(), GUEST.start | VALID),
     ] {
         ggtt.set_entry(page, owned(vf, entry));
     }

@@ -5,8 +5,8 @@ use super::*;
 use crate::topology::{EngineId, XE_HPG_ENGINES};
 use arctic_fidelity::proves;
 
-const VF1: Function = Function(1);
-const VF2: Function = Function(2);
+const VF1: Function = Function::new(1).unwrap();
+const VF2: Function = Function::new(2).unwrap();
 
 fn engine(n: usize) -> EngineId {
     XE_HPG_ENGINES.all().nth(n).unwrap()
@@ -49,7 +49,7 @@ fn a_step_records_the_functions_that_it_uses() {
         that the PF accesses, until its mappings are dropped. Steps of other engines and of the GuC are separate"
     );
     let memory = memory();
-    let owned = |vf: Function| GgttEntry::from(GUEST | u64::from(vf.0) << 2 | 1);
+    let owned = |vf: Function| GgttEntry::from(GUEST | u64::from(vf.number()) << 2 | 1);
     memory.ggtt().set_entry(1, owned(VF1));
     memory.ggtt().set_entry(2, owned(VF2));
     let used = |n| [Function::PF, VF1, VF2].map(|function| memory.used_by(engine(n), function.bit()));

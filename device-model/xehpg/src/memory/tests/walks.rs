@@ -25,13 +25,14 @@ fn every_entry_is_read_once() {
         let mut order = Vec::new();
         let mut tlb = Tlb::default();
         // Tables may point to each other: the n-th read returns the n-th value of the case, regardless of its address.
-        let found = ppgtt::walk(&ppgtt::XE_HPG_PAGE_TABLES, &mut tlb, Function(1), 0x1000, ADDRESS, |at| {
-            let times = reads.entry(at).or_default();
-            *times += 1;
-            assert_eq!(*times, 1, "{first:x?}: {at:#x} is read again");
-            order.push(at);
-            Ok::<u64, std::convert::Infallible>(first[order.len() - 1])
-        });
+        let found =
+            ppgtt::walk(&ppgtt::XE_HPG_PAGE_TABLES, &mut tlb, Function::new(1).unwrap(), 0x1000, ADDRESS, |at| {
+                let times = reads.entry(at).or_default();
+                *times += 1;
+                assert_eq!(*times, 1, "{first:x?}: {at:#x} is read again");
+                order.push(at);
+                Ok::<u64, std::convert::Infallible>(first[order.len() - 1])
+            });
         assert!(order.len() <= 4);
         let mut table = 0x1000;
         let mut expected = None;
@@ -64,7 +65,7 @@ fn every_entry_is_read_once() {
                 let backing = match (entry & 0x200 != 0, entry & 0x800 != 0) {
                     (true, _) => Backing::Null,
                     (_, true) => Backing::Local,
-                    _ => Backing::System(Function(1)),
+                    _ => Backing::System(Function::new(1).unwrap()),
                 };
                 assert_eq!(page.backing, backing, "{first:x?}");
             }

@@ -60,7 +60,7 @@ fn every_access_of_the_window() {
         let restore = || {
             for (n, entry) in ENTRIES.into_iter().enumerate() {
                 ggtt.set_entry(index(n), GgttEntry::from(entry));
-                for vf in [Function(1), Function(2)] {
+                for vf in [Function::new(1).unwrap(), Function::new(2).unwrap()] {
                     let own = ggtt.table_of(vf);
                     own.inspect(|own| own.slice(index(n) * 8, 8).unwrap().store(0_u64, 0, Ordering::SeqCst).unwrap());
                 }
@@ -76,14 +76,14 @@ fn every_access_of_the_window() {
                     let before = state();
                     let inside = u128::from(offset) + len as u128 <= u128::from(END);
                     let mut data = vec![0xee; len];
-                    ggtt.read(Function(function), offset, &mut data);
+                    ggtt.read(Function::new(function).unwrap(), offset, &mut data);
                     for (at, byte) in (u128::from(offset)..).zip(&data) {
                         // The PF accesses the table as a whole: an access that exceeds it is dropped.
                         let expected = if function == PF && !inside { 0 } else { seen(&before, function, at) };
                         assert_eq!(*byte, expected, "{mapped} {function} {offset:#x} {len}: {at:#x}");
                     }
                     let data: Vec<u8> = (0..len as u8).map(|n| 0x91 + n * 6).collect();
-                    ggtt.write(Function(function), offset, &data);
+                    ggtt.write(Function::new(function).unwrap(), offset, &data);
                     let mut expected = before;
                     for (at, byte) in (u128::from(offset)..).zip(&data) {
                         let Some((n, within)) = place(at) else { continue };

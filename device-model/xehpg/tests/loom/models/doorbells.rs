@@ -10,8 +10,8 @@ use loom::thread::{self, JoinHandle};
 
 use super::check;
 
-const VF1: Function = Function(1);
-const VF2: Function = Function(2);
+const VF1: Function = Function::new(1).unwrap();
+const VF2: Function = Function::new(2).unwrap();
 
 fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).unwrap()

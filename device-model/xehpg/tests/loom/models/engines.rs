@@ -105,8 +105,8 @@ fn change_during_backoff_causes_an_immediate_poll() {
 }
 
 const ADDRESS: u64 = 0x1000;
-const VF: Function = Function(1);
-const OTHER: Function = Function(2);
+const VF: Function = Function::new(1).unwrap();
+const OTHER: Function = Function::new(2).unwrap();
 
 /// A page table with one entry, which contains the index of its target page.
 struct Table {
@@ -284,12 +284,13 @@ fn trapped_write_during_a_frame_move_is_not_lost() {
                 assert_eq!(storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap(), 7);
             })
         };
-        assert_eq!(storage.settle(&[FrameBacking::of(Function(1), 0)]), [Range { start: 0, end: FRAME }]);
+        assert_eq!(storage.settle(&[FrameBacking::of(Function::new(1).unwrap(), 0)]), [Range { start: 0, end: FRAME }]);
         storage.scrub();
         assert_eq!(storage.settle(&[FrameBacking::PF]), [Range { start: 0, end: FRAME }]);
         writer.join().unwrap();
         let home = storage.slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
-        let away = storage.region(Function(1)).unwrap().slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
+        let away =
+            storage.region(Function::new(1).unwrap()).unwrap().slice(0x40, 4).unwrap().read_obj::<u32>(0).unwrap();
         assert_eq!(home + away, 7, "the write must be in exactly one location");
     });
 }

@@ -179,7 +179,7 @@ struct Sink(Arc<Msis>);
 
 impl InterruptSink for Sink {
     fn raise(&self, function: Function, vector: u16) {
-        assert_eq!((function, vector), (Function(1), 0));
+        assert_eq!((function, vector), (Function::new(1).unwrap(), 0));
         *self.0.sent.lock().unwrap() += 1;
         self.0.came.notify_all();
     }
@@ -187,7 +187,7 @@ impl InterruptSink for Sink {
     fn set_line(&self, _: Function, _: bool) {}
 }
 
-const VF: Function = Function(1);
+const VF: Function = Function::new(1).unwrap();
 const ENABLE: u32 = 0x19_0030;
 const MASK: [u32; 2] = [0x19_0090, 0x19_00a0];
 const MASTER: u32 = 1 << 31;

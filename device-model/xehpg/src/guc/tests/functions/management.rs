@@ -42,7 +42,7 @@ fn function_level_reset() {
     assert!(rig.host.received().is_empty(), "the PF is already handling it");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not yet");
     assert_eq!(rig.control(VF1, 5), SUCCESS);
-    assert_eq!(rig.host.gt.mailbox_dword(Function(1), 0), SUCCESS, "requests made meanwhile are answered");
+    assert_eq!(rig.host.gt.mailbox_dword(numbered(1), 0), SUCCESS, "requests made meanwhile are answered");
     rig.connect(VF1);
     rig.start(VF1, 0, EngineClass::Copy);
     assert_eq!(rig.control(VF1, 5), FAILURE | 0xa);
@@ -93,7 +93,7 @@ fn pause_resume_stop() {
     assert!(rig.received(VF1).is_empty() && rig.host.runs("bcs0").is_none());
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509);
     assert_eq!(rig.control(VF1, 2), SUCCESS);
-    assert_eq!(rig.host.gt.mailbox_dword(Function(1), 0), SUCCESS | 1);
+    assert_eq!(rig.host.gt.mailbox_dword(numbered(1), 0), SUCCESS | 1);
     rig.step();
     assert_eq!(rig.received(VF1), [[0x0012_0001, SUCCESS | 1]]);
     assert_eq!(rig.host.runs("bcs0"), Some(100 + CONTEXTS));
@@ -176,7 +176,7 @@ fn vgt_policies() {
         rig.host.poke(SCRATCH + n * 4, value);
     }
     assert_eq!(rig.host.tracked(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
-    let share = |rig: &Rig| rig.host.guc.state.as_ref().unwrap().scheduler.share(Function(1));
+    let share = |rig: &Rig| rig.host.guc.state.as_ref().unwrap().scheduler.share(numbered(1));
     assert_eq!(share(&rig).priority, crate::guc::scheduler::share::Priority::Normal);
     assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
     assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
@@ -218,7 +218,7 @@ fn guc_reset_clears_vf_configs() {
 fn local_memory_assignment_survives_guc_reset() {
     const QUOTA: u64 = 2 << 20;
     let mut rig = Rig::talking();
-    let quota = |rig: &Rig| rig.host.gt.memory.quota(Function(1));
+    let quota = |rig: &Rig| rig.host.gt.memory.quota(numbered(1));
     assert_eq!(rig.configure(1, &[0x0003_0002, QUOTA as u32, 0]), SUCCESS | 1);
     for end in [vec![], vec![0x0003_0002, 0, 0]] {
         rig.host.guc.reset(&rig.host.gt);
@@ -420,7 +420,7 @@ fn card_without_pf_driver() {
     for vf in [VF1, VF2] {
         rig.host.gt.memory.write_bar(vf.function(), 0x1000, &[vf.0; 4]);
     }
-    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    rig.host.gt.memory.read_bar(numbered(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
     rig.host.gt.memory.local().slice((64 << 20) + 0x1000, 4).unwrap().read_slice(&mut data, 0).unwrap();
     assert_eq!(data, [2; 4], "VF 2's memory follows VF 1's");
@@ -454,9 +454,9 @@ fn card_without_pf_driver() {
     rig.start(VF1, 0, EngineClass::Copy);
     rig.reset_function(VF1);
     assert_eq!(rig.host.runs("bcs0"), None);
-    rig.host.gt.memory.read_bar(Function(1), 0x1000, &mut data);
+    rig.host.gt.memory.read_bar(numbered(1), 0x1000, &mut data);
     assert_eq!(data, [0; 4]);
-    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    rig.host.gt.memory.read_bar(numbered(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
     assert_eq!(owner(&rig, VF1.base()), GgttEntry::from(1 << 2 | 1), "address 0, still assigned to VF 1");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can be used again");
@@ -465,7 +465,7 @@ fn card_without_pf_driver() {
     rig.host.guc.reset(&rig.host.gt);
     rig.host.guc.restart_builtin(&rig.host.gt, &rig.host.engines).unwrap();
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
-    rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
+    rig.host.gt.memory.read_bar(numbered(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
     assert!(
         rig.host.guc.start_without_pf_driver(&rig.host.gt, &rig.host.engines, &[quota; 63]).is_err(),

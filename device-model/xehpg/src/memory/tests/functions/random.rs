@@ -54,10 +54,10 @@ fn tables() -> impl Strategy<Value = Tables> {
 impl MemoryBench {
     fn set(&self, tables: &Tables) {
         for (n, frame) in tables.grants.iter().enumerate() {
-            self.grant(Function(n as u8 / PAGES as u8 + 1), n as u64 % PAGES, *frame);
+            self.grant(Function::new(n as u8 / PAGES as u8 + 1).unwrap(), n as u64 % PAGES, *frame);
         }
         for (n, pages) in tables.quotas.iter().enumerate() {
-            self.memory.set_quota(Function(n as u8 + 1), pages * FRAME);
+            self.memory.set_quota(Function::new(n as u8 + 1).unwrap(), pages * FRAME);
         }
         for (index, entry) in tables.global.iter().enumerate() {
             self.memory.ggtt().set_entry(index as u64, GgttEntry::from(*entry));
@@ -78,7 +78,7 @@ impl MemoryBench {
 
     /// Frames that are assigned to `vf`, computed from the tables only.
     fn given(&self, tables: &Tables, vf: Function) -> Vec<u64> {
-        let n = usize::from(vf.0 - 1);
+        let n = usize::from(vf.number() - 1);
         let own = &tables.grants[n * PAGES as usize..][..PAGES as usize];
         own.iter().take(tables.quotas[n] as usize).flatten().copied().filter(|frame| *frame < 12).collect()
     }
@@ -137,7 +137,7 @@ proptest! {
         for (frame, before) in foreign.iter().zip(&before) {
             prop_assert!(bench.contents(*frame) == *before, "VF 1 changed frame {frame}, assigned: {given:?}");
         }
-        for function in [Function::PF, VF2, VF3, Function(4)] {
+        for function in [Function::PF, VF2, VF3, Function::new(4).unwrap()] {
             let guest = bench.guests.of(function);
             let mut bytes = vec![0; guest.0.size()];
             guest.0.get_slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
@@ -196,7 +196,7 @@ proptest! {
                 }
             }
             for vf in [VF1, VF2] {
-                let n = usize::from(vf.0 - 1);
+                let n = usize::from(vf.number() - 1);
                 for page in 0..PAGES.min(tables.quotas[n]) {
                     let frame = tables.grants[n * PAGES as usize + page as usize].filter(|frame| *frame < 12);
                     let Some(frame) = frame else {

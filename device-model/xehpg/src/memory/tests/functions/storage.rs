@@ -154,10 +154,10 @@ fn odd_tables() {
     let place = |frame: u64| bench.memory.storage.place(frame * FRAME);
     assert_eq!((place(5), place(6), place(0)), (FrameBacking::of(VF1, 1), FrameBacking::of(VF1, 0), FrameBacking::PF));
     for vf in [VF1, VF2] {
-        bench.memory.ggtt().assign(vf, u64::from(vf.0) << 14..u64::from(vf.0 + 1) << 14);
-        (0..4).for_each(|page| bench.set_ggtt(vf, u64::from(vf.0) * 4 + page, page * FRAME | LMEM));
+        bench.memory.ggtt().assign(vf, u64::from(vf.number()) << 14..u64::from(vf.number() + 1) << 14);
+        (0..4).for_each(|page| bench.set_ggtt(vf, u64::from(vf.number()) * 4 + page, page * FRAME | LMEM));
     }
-    let read = |vf: Function, page: u64| bench.read(vf, Space::Ggtt, (u64::from(vf.0) * 4 + page) << 12);
+    let read = |vf: Function, page: u64| bench.read(vf, Space::Ggtt, (u64::from(vf.number()) * 4 + page) << 12);
     assert_eq!((read(VF1, 1), read(VF1, 2), read(VF1, 3)), (Ok(0x55), Ok(0x55), Err(FaultReason::OutsideLocal)));
     assert_eq!((read(VF2, 0), read(VF2, 1), read(VF2, 2)), (Ok(0x55), Ok(0), Ok(0x55)));
     // The PF has erroneously assigned the LMTT tables to VF 2. VF 2's writes to them take effect at the next walk.
