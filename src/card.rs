@@ -72,6 +72,12 @@ pub enum CardError {
     /// The card cannot be powered on.
     #[error(transparent)]
     PowerOn(#[from] PowerOnError),
+    /// The card has no VFs ([`Gpu::vfs`]), although its model describes some.
+    #[error("the card's model describes {described} VFs, and the card has none")]
+    NoVfs {
+        /// Number of VFs that the model describes.
+        described: u8,
+    },
     /// A limit in the card file is too small for the number of functions.
     #[error(transparent)]
     Limits(#[from] TotalTooSmall),
@@ -147,6 +153,9 @@ impl VirtualCard {
 
         let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });
         let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
+        if vfs != 0 && gpu.vfs().is_none() {
+            return Err(CardError::NoVfs { described: vfs });
+        }
         let shared = Arc::new(CardShared { gpu, topology, functions: OnceLock::new(), machine, memory });
         let mut functions = Vec::new();
         for (number, port) in Function::all().zip(ports) {
@@ -205,21 +214,21 @@ impl VirtualCard {
     /// # }
     /// ```
     pub fn raise_hardware_error(&self, name: &str) -> bool {
-        let raised = self.shared.gpu.raise_hardware_error(name);
+        let raised = self.shared.gpu.hardware_errors().is_some_and(|errors| errors.raise(name));
         if raised {
             log::info!("hardware error raised: {name}");
         }
         raised
     }
 
-    /// The hardware errors that the card can report.
+    /// The hardware errors that the card can report; none for a card that reports no errors.
     pub fn hardware_errors(&self) -> Vec<ReportableError> {
-        self.shared.gpu.hardware_errors()
+        self.shared.gpu.hardware_errors().map_or_else(Vec::new, |errors| errors.reportable())
     }
 
     /// Returns the card's error registers, by severity.
     pub fn error_registers(&self) -> Vec<Values> {
-        self.shared.gpu.error_registers()
+        self.shared.gpu.hardware_errors().map_or_else(Vec::new, |errors| errors.error_registers())
     }
 
     /// Must be called after the guest memory map was replaced. Blocks until the card no longer uses the old map.

@@ -62,6 +62,10 @@ impl CardShared {
         self.functions().filter(|member| member.number.is_vf())
     }
 
+    fn io_registers(&self) -> &'static [IoRegister] {
+        self.gpu.events().map_or(&[], |events| events.io_registers())
+    }
+
     fn pf(&self) -> Option<Arc<CardFunction>> {
         self.functions().find(|member| !member.number.is_vf())
     }
@@ -70,7 +74,9 @@ impl CardShared {
     /// accessible.
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
-        self.gpu.enable_vfs(count);
+        if let Some(vfs) = self.gpu.vfs() {
+            vfs.enable_vfs(count);
+        }
         let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.number() <= count).collect();
         enabled.iter().for_each(|vf| vf.update(|config| config.set_enabled(true)));
         self.machine.vfs_enabled(&of_devices(enabled));
@@ -82,7 +88,9 @@ impl CardShared {
         log::info!("VFs are disabled");
         let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
         gone.iter().for_each(|vf| vf.update(|config| config.set_enabled(false)));
-        self.gpu.disable_vfs();
+        if let Some(vfs) = self.gpu.vfs() {
+            vfs.disable_vfs();
+        }
         self.machine.vfs_disabled(&of_devices(gone));
     }
 
@@ -136,7 +144,7 @@ impl CardFunction {
         port: Arc<BusPort>,
         bars: Vec<Bar>,
     ) -> io::Result<Arc<Self>> {
-        let io_events = io_events(shared.gpu.io_registers())?;
+        let io_events = io_events(shared.io_registers())?;
         Ok(Arc::new_cyclic(|this| CardFunction {
             bars,
             io_events,
@@ -166,7 +174,7 @@ impl CardFunction {
             reverted: RevertedLog::default(),
             shared: shared.clone(),
             bars: Vec::new(),
-            io_registers: shared.gpu.io_registers(),
+            io_registers: shared.io_registers(),
             io_events: Vec::new(),
             placed: Mutex::default(),
             this: this.clone(),
@@ -200,7 +208,9 @@ impl CardFunction {
     /// called when the event is readable.
     pub(crate) fn serve_event(&self, register: usize) {
         if self.take_event(register) {
-            self.shared.gpu.poll();
+            if let Some(events) = self.shared.gpu.events() {
+                events.poll();
+            }
         }
     }
 
@@ -220,8 +230,8 @@ impl CardFunction {
     /// Passes a write of a register to the card. Returns false if its BAR is not decoded.
     fn post_written(&self, register: usize) -> bool {
         let decoded = self.io_events.get(register).is_some_and(|event| self.decodes(event.bar));
-        if decoded {
-            self.shared.gpu.io_written(self.number, register);
+        if let (true, Some(events)) = (decoded, self.shared.gpu.events()) {
+            events.io_written(self.number, register);
         }
         decoded
     }
@@ -309,7 +319,7 @@ impl CardFunction {
     /// Host memory allocated for the function's memory, in bytes.
     pub(crate) fn allocated(&self) -> u64 {
         match self.exposure {
-            Exposure::Full => self.shared.gpu.allocated(self.number),
+            Exposure::Full => self.shared.gpu.own_memory().map_or(0, |memory| memory.allocated(self.number)),
             Exposure::ConfigOnly => 0,
         }
     }
@@ -367,8 +377,11 @@ impl PciDevice for CardFunction {
         log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.number());
         self.trapped.count_config();
         let written = || {
-            if self.exposure == Exposure::Full && self.enabled() {
-                self.shared.gpu.config_written(self.number, offset, data);
+            if self.exposure == Exposure::Full
+                && self.enabled()
+                && let Some(registers) = self.shared.gpu.config_registers()
+            {
+                registers.config_written(self.number, offset, data);
             }
         };
         self.update_and(|config| config.write(offset, data), written);
@@ -401,9 +414,9 @@ impl PciDevice for CardFunction {
 
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
         let alone = matches!(self.shared.topology, Topology::Split | Topology::Provisioned);
-        match self.exposure {
-            Exposure::Full => self.shared.gpu.mappings(self.number, bar, alone),
-            Exposure::ConfigOnly => Vec::new(),
+        match (self.exposure, self.shared.gpu.own_memory()) {
+            (Exposure::Full, Some(memory)) => memory.mappings(self.number, bar, alone),
+            (Exposure::Full, None) | (Exposure::ConfigOnly, _) => Vec::new(),
         }
     }
 
@@ -420,6 +433,8 @@ impl PciDevice for CardFunction {
     /// by an FLR; then its memory is cleared and its pages are returned to the host.
     fn power_off(&self) {
         self.reset();
-        self.shared.gpu.power_off(self.number);
+        if let Some(memory) = self.shared.gpu.own_memory() {
+            memory.clear(self.number);
+        }
     }
 }

@@ -89,7 +89,7 @@ impl VirtualCard {
             topology: self.shared.topology.name().into(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             total_vfs: self.total_vfs(),
-            enabled_vfs: self.shared.gpu.vfs(),
+            enabled_vfs: self.shared.gpu.vfs().map_or(0, |vfs| vfs.enabled_vfs()),
             resident_bytes: resident_bytes(),
             functions: self.functions.iter().map(|member| function(member)).collect(),
             engines: gpu.engines,

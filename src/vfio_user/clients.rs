@@ -43,7 +43,8 @@ impl ServedCard {
         let card = VirtualCard::new(model, vfs, topology, clients.clone(), clients.clone())?;
         // Weak, because the card holds the clients' memory, which holds the ledger.
         let gpu = Arc::downgrade(&card.shared.gpu);
-        ledger.set_waits(move |function| gpu.upgrade().is_some_and(|gpu| gpu.delays_others(function)));
+        let delays_others = move |function| gpu.upgrade()?.vfs().map(|vfs| vfs.delays_others(function));
+        ledger.set_waits(move |function| delays_others(function).unwrap_or(false));
         Ok(ServedCard { card, clients })
     }
 

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
@@ -13,8 +12,8 @@ use arctic_gpu::arctic_sriov::config::Field;
 use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_gpu::arctic_sriov::header::{Identity, Pin};
 use arctic_gpu::gpu::{
-    Clock, EventCount, Gpu, Host, IoRegister, Model, ModelReport, PowerOnError, ReportableError, Status,
-    TouchedRegister, Values, WorkStatus,
+    Clock, ConfigRegisters, EventCount, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport, OwnMemory, OwnThreads,
+    PowerOnError, Status, TouchedRegister, Values, VirtualFunctions, WorkStatus,
 };
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
@@ -107,6 +106,47 @@ impl Model for Skeleton {
     }
 }
 
+/// A description with a VF, of the card that has none.
+pub struct WithVf;
+
+impl Model for WithVf {
+    fn name(&self) -> &str {
+        Skeleton.name()
+    }
+
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn total_vfs(&self) -> u8 {
+        1
+    }
+
+    fn limits(&self) -> Limits {
+        Skeleton.limits()
+    }
+
+    fn posted_writes(&self) -> bool {
+        Skeleton.posted_writes()
+    }
+
+    fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
+        Skeleton.physical_function(vfs)
+    }
+
+    fn virtual_function(&self) -> Result<PciFunction, FunctionError> {
+        Skeleton.physical_function(0)
+    }
+
+    fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
+        Skeleton.physical_function(0)
+    }
+
+    fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
+        Skeleton.power_on(vfs, provisioned, host)
+    }
+}
+
 #[derive(Default)]
 struct State {
     index: u32,
@@ -177,29 +217,11 @@ impl Gpu for SkeletonGpu {
         }
     }
 
-    fn config_written(&self, _: Function, offset: u64, data: &[u8]) {
-        if let (0x50, Ok(value)) = (offset, data.try_into()) {
-            self.state.lock().unwrap().configured = u32::from_le_bytes(value);
-        }
-    }
-
     fn reset(&self, _: Function) {
         let mut state = self.state.lock().unwrap();
         *state = State { unmodelled: std::mem::take(&mut state.unmodelled), ..State::default() };
         drop(state);
         self.host.interrupts.set_line(Function::PF, false);
-    }
-
-    fn power_off(&self, _: Function) {
-        self.memory.set_len(0).and_then(|()| self.memory.set_len(MEMORY)).unwrap();
-    }
-
-    fn enable_vfs(&self, _: u8) {}
-
-    fn disable_vfs(&self) {}
-
-    fn vfs(&self) -> u8 {
-        0
     }
 
     fn access_kinds(&self) -> &'static [&'static str] {
@@ -209,23 +231,6 @@ impl Gpu for SkeletonGpu {
     fn access_kind(&self, bar: u8, _: u64, _: bool) -> Option<usize> {
         Some(usize::from(bar / 2))
     }
-
-    fn mappings(&self, _: Function, bar: u8, _: bool) -> Vec<BarMapping<'_>> {
-        let mapping = BarMapping { offset: 0, len: MEMORY, file: &self.memory, file_offset: 0 };
-        (bar == 2).then_some(mapping).into_iter().collect()
-    }
-
-    fn allocated(&self, _: Function) -> u64 {
-        MEMORY
-    }
-
-    fn io_registers(&self) -> &'static [IoRegister] {
-        &[]
-    }
-
-    fn io_written(&self, _: Function, _: usize) {}
-
-    fn poll(&self) {}
 
     fn clock(&self) -> &dyn Clock {
         &*self.host.clock
@@ -248,18 +253,8 @@ impl Gpu for SkeletonGpu {
         &self.wakeups
     }
 
-    fn start(self: Arc<Self>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn stop(&self) {}
-
     fn quiesce(&self) {
         drop(self.state.lock().unwrap());
-    }
-
-    fn delays_others(&self, _: Function) -> bool {
-        false
     }
 
     fn report(&self) -> ModelReport {
@@ -284,15 +279,50 @@ impl Gpu for SkeletonGpu {
         &self.trace
     }
 
-    fn hardware_errors(&self) -> Vec<ReportableError> {
-        Vec::new()
+    fn vfs(&self) -> Option<&dyn VirtualFunctions> {
+        None
     }
 
-    fn raise_hardware_error(&self, _: &str) -> bool {
-        false
+    fn own_memory(&self) -> Option<&dyn OwnMemory> {
+        Some(self)
     }
 
-    fn error_registers(&self) -> Vec<Values> {
-        Vec::new()
+    fn config_registers(&self) -> Option<&dyn ConfigRegisters> {
+        Some(self)
+    }
+
+    fn events(&self) -> Option<&dyn IoEvents> {
+        None
+    }
+
+    fn own_threads(&self) -> Option<&dyn OwnThreads> {
+        None
+    }
+
+    fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
+        None
+    }
+}
+
+impl OwnMemory for SkeletonGpu {
+    fn mappings(&self, _: Function, bar: u8, _: bool) -> Vec<BarMapping<'_>> {
+        let mapping = BarMapping { offset: 0, len: MEMORY, file: &self.memory, file_offset: 0 };
+        (bar == 2).then_some(mapping).into_iter().collect()
+    }
+
+    fn allocated(&self, _: Function) -> u64 {
+        MEMORY
+    }
+
+    fn clear(&self, _: Function) {
+        self.memory.set_len(0).and_then(|()| self.memory.set_len(MEMORY)).unwrap();
+    }
+}
+
+impl ConfigRegisters for SkeletonGpu {
+    fn config_written(&self, _: Function, offset: u64, data: &[u8]) {
+        if let (0x50, Ok(value)) = (offset, data.try_into()) {
+            self.state.lock().unwrap().configured = u32::from_le_bytes(value);
+        }
     }
 }

@@ -15,10 +15,10 @@ use arctic_gpu::vfio_user::wire::command;
 use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::{
-    BarKind, Function, GuestRam, LineSink, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard,
+    BarKind, CardError, Function, GuestRam, LineSink, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard,
 };
 use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER, Raw, access};
-use gpu::{IDENTITY, MARK, Skeleton, register};
+use gpu::{IDENTITY, MARK, Skeleton, WithVf, register};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -211,6 +211,15 @@ fn a_card_of_another_family_runs_in_process() {
     pf.power_off();
     driver.probe();
     assert_eq!(driver.read32(2, 0x8000), 0);
+}
+
+/// Such a card would let a guest enable VFs that nothing resets or clears.
+#[test]
+fn a_card_without_the_vfs_of_its_model_is_refused() {
+    let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
+    let machine = Arc::new(Plugged(Arc::default()));
+    let refused = VirtualCard::new(WithVf, 1, Topology::Native, ram, machine).err();
+    assert!(matches!(refused, Some(CardError::NoVfs { described: 1 })), "{refused:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! Data remanence: state of a function that its next user could read, in memory, registers, contexts and doorbells.
 //! Checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
+use arctic_device_model::gpu::VirtualFunctions;
 use arctic_test_support::model::FlexCard;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -142,6 +142,9 @@ pub struct ReportableError {
 
 /// A running GPU.
 ///
+/// What only some cards have is a trait of its own, which a method here returns: `None` if the card does not have it. None
+/// of these methods has a default, so a family states what it lacks, and one that it has is complete.
+///
 /// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
 /// queued for [`Gpu::work`]; it never waits for a guest.
 pub trait Gpu: Any + Send + Sync {
@@ -151,49 +154,14 @@ pub trait Gpu: Any + Send + Sync {
     /// Writes BAR `bar` of `function` at `offset`, 1 to 8 bytes.
     fn write(&self, function: Function, bar: u8, offset: u64, data: &[u8]);
 
-    /// Software has written `data` to configuration space of `function` at `offset`. The registers of the function's
-    /// PCI capabilities have taken effect. Called with the function's configuration lock held: must not call the host's
-    /// machine.
-    fn config_written(&self, function: Function, offset: u64, data: &[u8]);
-
     /// Resets `function`: a conventional reset of the physical function resets the card; an FLR of a VF resets the VF.
     fn reset(&self, function: Function);
-
-    /// Clears the memory of `function`, which was reset, before it returns; for the physical function, the memory of the
-    /// whole card.
-    fn power_off(&self, function: Function);
-
-    /// Enables VFs 1 to `count`, in their reset state.
-    fn enable_vfs(&self, count: u8);
-
-    /// Disables all VFs.
-    fn disable_vfs(&self);
-
-    /// Number of enabled VFs.
-    fn vfs(&self) -> u8;
 
     /// Names of the kinds of BAR accesses that are counted apart.
     fn access_kinds(&self) -> &'static [&'static str];
 
     /// Index in [`Gpu::access_kinds`] of an access; `None` if it is not counted.
     fn access_kind(&self, bar: u8, offset: u64, write: bool) -> Option<usize>;
-
-    /// The ranges of a BAR that may be mapped into a guest, for a VMM that has only this function if `alone`.
-    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>>;
-
-    /// Host memory allocated for the memory of `function`, in bytes.
-    fn allocated(&self, function: Function) -> u64;
-
-    /// The registers of each function that may be written by events.
-    fn io_registers(&self) -> &'static [IoRegister];
-
-    /// Processes a write of `function` to the register with this index in [`Gpu::io_registers`]. The caller must then
-    /// either call [`Gpu::poll`] or post a wakeup.
-    fn io_written(&self, function: Function, register: usize);
-
-    /// Runs the work that [`Gpu::io_written`] requested, if it can be done on the caller's thread. A thread that serves
-    /// events calls this instead of waking the workers.
-    fn poll(&self);
 
     /// The card's clock.
     fn clock(&self) -> &dyn Clock;
@@ -205,18 +173,9 @@ pub trait Gpu: Any + Send + Sync {
     /// Receives a wakeup when there may be new work. Workers sleep on it.
     fn wakeups(&self) -> &EventCount;
 
-    /// Workers will call [`Gpu::work`]. Starts the threads that the card needs besides. Called at most once.
-    fn start(self: Arc<Self>) -> io::Result<()>;
-
-    /// Ends the threads of the card. No method but this one and [`Gpu::work`] may be running.
-    fn stop(&self);
-
     /// Blocks until every step in progress has ended. Views of guest memory that these steps have taken are then no
     /// longer in use.
     fn quiesce(&self);
-
-    /// Returns whether a step that waits for memory of `function` delays the work of other functions. Never waits.
-    fn delays_others(&self, function: Function) -> bool;
 
     /// Returns the report of unmodelled accesses and commands since power-on.
     fn report(&self) -> ModelReport;
@@ -227,12 +186,91 @@ pub trait Gpu: Any + Send + Sync {
     /// The recorder of the card's events.
     fn trace(&self) -> &Arc<Recorder>;
 
-    /// The hardware errors that the card can report.
-    fn hardware_errors(&self) -> Vec<ReportableError>;
+    /// Its VFs. A card whose [`Model::total_vfs`] is not 0 has them.
+    fn vfs(&self) -> Option<&dyn VirtualFunctions>;
 
-    /// Makes the card report the hardware error `name`. Returns false if it has no such error. Called without locks
-    /// held.
-    fn raise_hardware_error(&self, name: &str) -> bool;
+    /// Its own memory.
+    fn own_memory(&self) -> Option<&dyn OwnMemory>;
+
+    /// Its own registers in configuration space.
+    fn config_registers(&self) -> Option<&dyn ConfigRegisters>;
+
+    /// The registers in BARs that may be written by events.
+    fn events(&self) -> Option<&dyn IoEvents>;
+
+    /// Its own threads besides the workers.
+    fn own_threads(&self) -> Option<&dyn OwnThreads>;
+
+    /// The hardware errors that it can report.
+    fn hardware_errors(&self) -> Option<&dyn HardwareErrors>;
+}
+
+/// A card with SR-IOV. The methods may be called as those of [`Gpu`].
+pub trait VirtualFunctions {
+    /// Enables VFs 1 to `count`, in their reset state.
+    fn enable_vfs(&self, count: u8);
+
+    /// Disables all VFs.
+    fn disable_vfs(&self);
+
+    /// Number of enabled VFs: VFs 1 to this number exist.
+    fn enabled_vfs(&self) -> u8;
+
+    /// Returns whether a step that waits for memory of `function` delays the work of other functions. Never waits.
+    fn delays_others(&self, function: Function) -> bool;
+}
+
+/// A card with memory of its own, which keeps its contents over a reset. The methods may be called as those of [`Gpu`].
+pub trait OwnMemory {
+    /// The ranges of a BAR that may be mapped into a guest, for a VMM that has only this function if `alone`.
+    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>>;
+
+    /// Host memory allocated for the memory of `function`, in bytes.
+    fn allocated(&self, function: Function) -> u64;
+
+    /// Clears the memory of `function`, which was reset, before it returns; for the physical function, the memory of the
+    /// whole card.
+    fn clear(&self, function: Function);
+}
+
+/// A card with registers of its own in configuration space, besides those of its PCI capabilities.
+pub trait ConfigRegisters {
+    /// Software has written `data` to configuration space of `function` at `offset`. The registers of the function's
+    /// PCI capabilities have taken effect. Called with the function's configuration lock held: must not call the host's
+    /// machine.
+    fn config_written(&self, function: Function, offset: u64, data: &[u8]);
+}
+
+/// A card with registers that may be written by events. The methods may be called as those of [`Gpu`].
+pub trait IoEvents {
+    /// The registers of each function that may be written by events.
+    fn io_registers(&self) -> &'static [IoRegister];
+
+    /// Processes a write of `function` to the register with this index in [`IoEvents::io_registers`]. The caller must
+    /// then either call [`IoEvents::poll`] or post a wakeup.
+    fn io_written(&self, function: Function, register: usize);
+
+    /// Runs the work that [`IoEvents::io_written`] requested, if it can be done on the caller's thread. A thread that
+    /// serves events calls this instead of waking the workers.
+    fn poll(&self);
+}
+
+/// A card with threads of its own.
+pub trait OwnThreads {
+    /// Starts the threads, for workers that will call [`Gpu::work`]. Called at most once.
+    fn start_threads(&self) -> io::Result<()>;
+
+    /// Ends the threads. No method but this one and [`Gpu::work`] may be running.
+    fn stop_threads(&self);
+}
+
+/// A card that reports hardware errors. The methods may be called as those of [`Gpu`].
+pub trait HardwareErrors {
+    /// The errors that the card can report.
+    fn reportable(&self) -> Vec<ReportableError>;
+
+    /// Makes the card report the error `name`. Returns false if it has no such error. Called without locks held.
+    fn raise(&self, name: &str) -> bool;
 
     /// The error registers, a set of values for each severity.
     fn error_registers(&self) -> Vec<Values>;

@@ -31,7 +31,9 @@ impl Workers {
     pub fn start(gpu: Arc<dyn Gpu>, count: usize) -> io::Result<Self> {
         let pool = Pool { gpu: gpu.clone(), polling: Mutex::new(()), stopping: AtomicBool::new(false) };
         let mut workers = Workers { pool: Arc::new(pool), threads: Vec::new() };
-        gpu.start()?;
+        if let Some(own) = gpu.own_threads() {
+            own.start_threads()?;
+        }
         for n in 0..count {
             let pool = workers.pool.clone();
             workers.threads.push(thread::Builder::new().name(format!("gt{n}")).spawn(move || pool.run())?);
@@ -44,7 +46,9 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.pool.stopping.store(true, Ordering::Release);
         self.pool.gpu.wakeups().post();
-        self.pool.gpu.stop();
+        if let Some(own) = self.pool.gpu.own_threads() {
+            own.stop_threads();
+        }
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

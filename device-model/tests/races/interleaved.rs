@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses and steps of the card in an order determined by a seed.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use arctic_device_model::host::Function;

@@ -2,6 +2,7 @@
 //! Concurrency tests: threads for the drivers and vCPUs of several functions, for the card's workers, and for a host
 //! that performs resets.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

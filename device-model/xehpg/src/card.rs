@@ -32,7 +32,7 @@ use crate::doorbell::{NACK, Page};
 use crate::engine::skipped::SkippedCommand;
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::event_count::EventCount;
-use crate::gpu::Host;
+use crate::gpu::{Host, OwnThreads};
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
 use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink};
@@ -363,7 +363,7 @@ impl Card {
         self.event_count.post();
     }
 
-    /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`Card::stop`]. The
+    /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`OwnThreads::stop_threads`]. The
     /// thread is separate from the workers because the client of a VF also has the VF's local memory file open, and can
     /// delay a system call on that file for as long as one of its own takes.
     fn run_scrubber(&self) {
@@ -403,10 +403,12 @@ impl Card {
         }
         self.kick_guc(u64::MAX);
     }
+}
 
-    /// Starts the scrubber thread. Called at most once.
-    fn start_scrubber(self: Arc<Self>) -> std::io::Result<()> {
-        let card = self.clone();
+impl OwnThreads for Card {
+    /// Starts the scrubber thread.
+    fn start_threads(&self) -> std::io::Result<()> {
+        let Some(card) = self.this.upgrade() else { return Ok(()) };
         let scrubber = std::thread::Builder::new().name("scrub".into()).spawn(move || card.run_scrubber())?;
         // Set only here.
         let _ = self.scrubber.set(scrubber.thread().clone());
@@ -415,7 +417,7 @@ impl Card {
     }
 
     /// Ends and joins the scrubber thread and the threads of resets.
-    fn end_threads(&self) {
+    fn stop_threads(&self) {
         self.stopping.store(true, Ordering::Release);
         self.scrubber.get().inspect(|thread| thread.unpark());
         let threads = std::mem::take(&mut *self.threads());

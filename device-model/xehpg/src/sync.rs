@@ -27,7 +27,7 @@
 //!   maps a client's file), `Work` of the thread that programs VF BARs, `Stop::client`, `Outgoing::sending`,
 //!   `Inbox::state` (one non-blocking read after the other of what a client has sent), `Notifier::armed`, and the command
 //!   line's log limit. `Drained::lock` (`src/vfio_user/memory`) is below `GuestMemory::change`;
-//! * `ClientDma::budget` also calls `Card::holds_up_others`, which only uses `try_lock` on engines and never waits;
+//! * `ClientDma::budget` also calls `VirtualFunctions::delays_others`, which only uses `try_lock` on engines and never waits;
 //! * `Vectors::thread` is held while a notifier starts or stops (at most 1 s), by the connection's thread only, which
 //!   then also takes `Notifier::armed`.
 //!

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of virtual functions: visibility, enabling, and client sessions.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use arctic_device_model::host;
 use arctic_fidelity::proves;
 use std::collections::BTreeMap;
@@ -109,7 +110,7 @@ fn vf_enable_enables_num_vfs_functions() {
         for vf in 1..=2 {
             card.vf(vf).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         }
-        assert_eq!(card.card().vfs(), 2);
+        assert_eq!(card.card().enabled_vfs(), 2);
         assert!(present(card.vf(1)) && present(card.vf(2)) && absent(card.vf(3)));
         card.pf().write(CONFIG_REGION, CONTROL, &VF_ENABLE.to_le_bytes());
         assert_eq!(card.vf(1).read32(GTTMMADR, VF_CAP), u32::MAX, "VF MSE is off");
@@ -117,7 +118,7 @@ fn vf_enable_enables_num_vfs_functions() {
         card.pf().write(CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
         assert!(present(card.vf(1)));
         card.enable(0);
-        assert!(card.card().vfs() == 0 && absent(card.vf(1)) && absent(card.vf(2)));
+        assert!(card.card().enabled_vfs() == 0 && absent(card.vf(1)) && absent(card.vf(2)));
     }
 }
 
@@ -127,11 +128,11 @@ fn more_vfs_than_there_are_cannot_be_enabled() {
     let card = together(2);
     for count in [3, 64, u16::MAX] {
         card.enable(count);
-        assert!(card.card().vfs() == 0 && absent(card.vf(1)), "{count}");
+        assert!(card.card().enabled_vfs() == 0 && absent(card.vf(1)), "{count}");
         card.enable(0);
     }
     card.enable(2);
-    assert_eq!(card.card().vfs(), 2);
+    assert_eq!(card.card().enabled_vfs(), 2);
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn flr_resets_only_its_function_and_the_pfs_disables_vfs() {
         let scratch = |vf: u8| card.vf(vf).read32(GTTMMADR, 0x19_0240);
         assert_eq!((scratch(1), scratch(2)), (0, 7));
         card.pf().write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
-        assert!(absent(card.vf(1)) && absent(card.vf(2)) && card.card().vfs() == 0);
+        assert!(absent(card.vf(1)) && absent(card.vf(2)) && card.card().enabled_vfs() == 0);
     }
 }
 
@@ -372,5 +373,5 @@ fn vmm_exit_resets_its_vf_and_no_other() {
     let mut one = sockets.connect("vf1").versed();
     write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still enabled");
-    assert_eq!(sockets.card.card().vfs(), 2);
+    assert_eq!(sockets.card.card().enabled_vfs(), 2);
 }

@@ -6,6 +6,7 @@
 //! driver provisions the VFs; the other bytes determine the attacker's operations. A VF must not change the state of
 //! the other VFs or of the PF. The PF may disturb all functions, but the card must work again after a reset.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use std::sync::Arc;
 
 use arctic_device_model::card::Card;

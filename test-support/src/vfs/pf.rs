@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal PF driver that provisions and resets virtual functions through registers, tables and GuC messages.
 
+use arctic_device_model::gpu::VirtualFunctions;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

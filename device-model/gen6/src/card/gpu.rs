@@ -2,11 +2,12 @@
 //! The card behind the interface of every GPU. No BAR can be mapped: the registers, the GGTT entries and the aperture
 //! with its changing translation are trapped (G67-068).
 
-use std::io;
 use std::sync::Arc;
 
 use arctic_base::event_count::EventCount;
-use arctic_base::gpu::{BarMapping, Gpu, IoRegister, ReportableError, Status, Values, WorkStatus};
+use arctic_base::gpu::{
+    ConfigRegisters, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, Status, Values, VirtualFunctions, WorkStatus,
+};
 use arctic_base::host::{Clock, Function};
 use arctic_base::report::Report;
 use arctic_base::trace::Recorder;
@@ -39,23 +40,9 @@ impl Gpu for Card {
         }
     }
 
-    /// The registers in configuration space have no effect on the card.
-    fn config_written(&self, _: Function, _: u64, _: &[u8]) {}
-
     fn reset(&self, _: Function) {
         self.reset_all();
         self.end_accesses();
-    }
-
-    /// The card has no memory of its own.
-    fn power_off(&self, _: Function) {}
-
-    fn enable_vfs(&self, _: u8) {}
-
-    fn disable_vfs(&self) {}
-
-    fn vfs(&self) -> u8 {
-        0
     }
 
     fn access_kinds(&self) -> &'static [&'static str] {
@@ -72,22 +59,6 @@ impl Gpu for Card {
         Some(kind.saturating_add(usize::from(write)))
     }
 
-    fn mappings(&self, _: Function, _: u8, _: bool) -> Vec<BarMapping<'_>> {
-        Vec::new()
-    }
-
-    fn allocated(&self, _: Function) -> u64 {
-        0
-    }
-
-    fn io_registers(&self) -> &'static [IoRegister] {
-        &[]
-    }
-
-    fn io_written(&self, _: Function, _: usize) {}
-
-    fn poll(&self) {}
-
     fn clock(&self) -> &dyn Clock {
         &*self.gt.clock
     }
@@ -100,19 +71,9 @@ impl Gpu for Card {
         &self.gt.wakeups
     }
 
-    fn start(self: Arc<Self>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn stop(&self) {}
-
     fn quiesce(&self) {
         self.end_steps();
         self.end_accesses();
-    }
-
-    fn delays_others(&self, _: Function) -> bool {
-        false
     }
 
     fn report(&self) -> Report {
@@ -136,15 +97,29 @@ impl Gpu for Card {
         &self.gt.trace
     }
 
-    fn hardware_errors(&self) -> Vec<ReportableError> {
-        Vec::new()
+    fn vfs(&self) -> Option<&dyn VirtualFunctions> {
+        None
     }
 
-    fn raise_hardware_error(&self, _: &str) -> bool {
-        false
+    /// The card uses guest memory alone.
+    fn own_memory(&self) -> Option<&dyn OwnMemory> {
+        None
     }
 
-    fn error_registers(&self) -> Vec<Values> {
-        Vec::new()
+    /// The registers in configuration space have no effect on the card.
+    fn config_registers(&self) -> Option<&dyn ConfigRegisters> {
+        None
+    }
+
+    fn events(&self) -> Option<&dyn IoEvents> {
+        None
+    }
+
+    fn own_threads(&self) -> Option<&dyn OwnThreads> {
+        None
+    }
+
+    fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
+        None
     }
 }

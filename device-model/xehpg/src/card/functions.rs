@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use super::Card;
 use super::function_state::Emptying;
 use crate::doorbell::{Page, Ring, Route};
+use crate::gpu::VirtualFunctions;
 use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::messages::hxg::Error;
 use crate::guc::{Guc, doorbell};
@@ -18,24 +19,14 @@ use crate::sync::IgnorePoison;
 /// Value of each byte read in response to an unsupported request.
 const UNSUPPORTED: u8 = 0xff;
 
-impl Card {
-    /// Number of enabled VFs: VFs 1 to this number exist.
-    pub fn vfs(&self) -> u8 {
-        self.vfs.load(Ordering::Acquire)
-    }
-
-    /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
-    pub fn enabled(&self, function: Function) -> bool {
-        function.number() <= self.vfs()
-    }
-
+impl VirtualFunctions for Card {
     /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then
     /// exist, in their reset state.
-    pub fn enable_vfs(&self, count: u8) {
+    fn enable_vfs(&self, count: u8) {
         let count = count.min(MAX_VFS);
         let memory = &self.gt.memory;
         let mut written = 0;
-        for vf in Function::first_vfs(count).skip(self.vfs().into()) {
+        for vf in Function::first_vfs(count).skip(self.enabled_vfs().into()) {
             // An access that was in progress when the VFs were disabled may have changed their registers. A client may
             // have written to the regions that it maps at any time since.
             self.gt.vf(vf).into_iter().for_each(VirtualFunction::reset);
@@ -48,6 +39,41 @@ impl Card {
         self.empty_and_announce(written);
     }
 
+    /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
+    fn disable_vfs(&self) {
+        let count = self.vfs.swap(0, Ordering::AcqRel);
+        // The PF waits here, for which its own client must not be charged.
+        let emptying = Function::first_vfs(count).filter_map(|vf| self.function_state_for(vf, Function::PF).reset());
+        self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
+    }
+
+    fn enabled_vfs(&self) -> u8 {
+        self.vfs.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
+    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
+    /// false. Does not block on a lock.
+    fn delays_others(&self, function: Function) -> bool {
+        let others = !function.bit();
+        if self.contention.delays_any_of(others) || self.guc_pending.waiting(others) {
+            return true;
+        }
+        let now = self.gt.clock.now();
+        self.engines.present().any(|id| {
+            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
+            // If an engine is due and not locked, no worker is available for it.
+            self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
+        })
+    }
+}
+
+impl Card {
+    /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
+    pub fn enabled(&self, function: Function) -> bool {
+        function.number() <= self.enabled_vfs()
+    }
+
     /// Provisions and enables VFs for use without a PF driver: VFs 1, 2, ... get `quotas` in this order (contract D.4).
     /// Returns the GuC's error if it rejects a quota.
     ///
@@ -57,14 +83,6 @@ impl Card {
         let shared = self.guc().start_without_pf_driver(&self.gt, &self.engines, quotas);
         self.enable_vfs(u8::try_from(quotas.len()).unwrap_or(u8::MAX));
         shared
-    }
-
-    /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
-    pub fn disable_vfs(&self) {
-        let count = self.vfs.swap(0, Ordering::AcqRel);
-        // The PF waits here, for which its own client must not be charged.
-        let emptying = Function::first_vfs(count).filter_map(|vf| self.function_state_for(vf, Function::PF).reset());
-        self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 
     /// Handles an FLR of a VF, which continues to exist but loses its work and state (V13-116..125).

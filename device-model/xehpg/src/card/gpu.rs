@@ -2,7 +2,6 @@
 //! The card behind the interface of every GPU: its BARs, the kinds of its accesses, and the registers that may be
 //! written by events.
 
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +11,10 @@ use serde_json::Value;
 use super::bar_files::FunctionFiles;
 use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use crate::event_count::EventCount;
-use crate::gpu::{BarMapping, Gpu, IoRegister, ReportableError, Status, Values, WorkStatus};
+use crate::gpu::{
+    BarMapping, ConfigRegisters, Gpu, HardwareErrors, IoEvents, IoRegister, OwnMemory, OwnThreads, ReportableError,
+    Status, Values, VirtualFunctions, WorkStatus,
+};
 use crate::hardware_error::HardwareError;
 use crate::host::{Clock, Function};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR};
@@ -63,35 +65,11 @@ impl Gpu for Card {
         }
     }
 
-    /// The card has no registers of its own in configuration space.
-    fn config_written(&self, _: Function, _: u64, _: &[u8]) {}
-
     fn reset(&self, function: Function) {
         match function {
             Function::PF => self.reset_card(),
             vf => self.reset_function(vf),
         }
-    }
-
-    /// The local memory of a VF is cleared here; the PF driver, or the card if no guest has the PF, clears its other
-    /// resources as after every reset.
-    fn power_off(&self, function: Function) {
-        match function {
-            Function::PF => self.bar_files.empty(),
-            vf => self.gt.memory.empty(vf, || false),
-        }
-    }
-
-    fn enable_vfs(&self, count: u8) {
-        self.enable_vfs(count);
-    }
-
-    fn disable_vfs(&self) {
-        self.disable_vfs();
-    }
-
-    fn vfs(&self) -> u8 {
-        self.vfs()
     }
 
     fn access_kinds(&self) -> &'static [&'static str] {
@@ -109,6 +87,69 @@ impl Gpu for Card {
         })
     }
 
+    fn clock(&self) -> &dyn Clock {
+        &*self.gt.clock
+    }
+
+    /// If a step panics, only the engine or the GuC that was stepped loses its work. The other engines and functions
+    /// continue.
+    fn work(&self) -> WorkStatus {
+        self.guarded(|| self.step()).unwrap_or(WorkStatus::Busy)
+    }
+
+    fn wakeups(&self) -> &EventCount {
+        &self.event_count
+    }
+
+    fn quiesce(&self) {
+        drop(self.guc());
+        self.engines.pass_step_boundary();
+    }
+
+    fn report(&self) -> Report {
+        self.report_unmodelled()
+    }
+
+    fn status(&self) -> Status {
+        let status = self.status();
+        Status {
+            functions: status.functions.iter().map(values).collect(),
+            engines: status.engines.iter().map(values).collect(),
+            firmware: values(&status.firmware),
+        }
+    }
+
+    fn trace(&self) -> &Arc<Recorder> {
+        &self.gt.trace
+    }
+
+    fn vfs(&self) -> Option<&dyn VirtualFunctions> {
+        Some(self)
+    }
+
+    fn own_memory(&self) -> Option<&dyn OwnMemory> {
+        Some(self)
+    }
+
+    /// The card has no registers of its own in configuration space.
+    fn config_registers(&self) -> Option<&dyn ConfigRegisters> {
+        None
+    }
+
+    fn events(&self) -> Option<&dyn IoEvents> {
+        Some(self)
+    }
+
+    fn own_threads(&self) -> Option<&dyn OwnThreads> {
+        Some(self)
+    }
+
+    fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
+        Some(self)
+    }
+}
+
+impl OwnMemory for Card {
     /// Registers and doorbells are never mapped. For a VMM that has only a VF, the mapping of local memory is limited
     /// to the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
     /// larger window.
@@ -136,6 +177,17 @@ impl Gpu for Card {
         self.bar_files.allocated(function)
     }
 
+    /// The local memory of a VF is cleared here; the PF driver, or the card if no guest has the PF, clears its other
+    /// resources as after every reset.
+    fn clear(&self, function: Function) {
+        match function {
+            Function::PF => self.bar_files.empty(),
+            vf => self.gt.memory.empty(vf, || false),
+        }
+    }
+}
+
+impl IoEvents for Card {
     fn io_registers(&self) -> &'static [IoRegister] {
         IO_REGISTERS
     }
@@ -149,61 +201,15 @@ impl Gpu for Card {
     fn poll(&self) {
         self.poll_guc();
     }
+}
 
-    fn clock(&self) -> &dyn Clock {
-        &*self.gt.clock
-    }
-
-    /// If a step panics, only the engine or the GuC that was stepped loses its work. The other engines and functions
-    /// continue.
-    fn work(&self) -> WorkStatus {
-        self.guarded(|| self.step()).unwrap_or(WorkStatus::Busy)
-    }
-
-    fn wakeups(&self) -> &EventCount {
-        &self.event_count
-    }
-
-    fn start(self: Arc<Self>) -> io::Result<()> {
-        self.start_scrubber()
-    }
-
-    fn stop(&self) {
-        self.end_threads();
-    }
-
-    fn quiesce(&self) {
-        drop(self.guc());
-        self.engines.pass_step_boundary();
-    }
-
-    fn delays_others(&self, function: Function) -> bool {
-        self.holds_up_others(function)
-    }
-
-    fn report(&self) -> Report {
-        self.report_unmodelled()
-    }
-
-    fn status(&self) -> Status {
-        let status = self.status();
-        Status {
-            functions: status.functions.iter().map(values).collect(),
-            engines: status.engines.iter().map(values).collect(),
-            firmware: values(&status.firmware),
-        }
-    }
-
-    fn trace(&self) -> &Arc<Recorder> {
-        &self.gt.trace
-    }
-
-    fn hardware_errors(&self) -> Vec<ReportableError> {
+impl HardwareErrors for Card {
+    fn reportable(&self) -> Vec<ReportableError> {
         let reportable = |error: &HardwareError| ReportableError { name: error.name, description: error.description };
         HardwareError::all().iter().map(reportable).collect()
     }
 
-    fn raise_hardware_error(&self, name: &str) -> bool {
+    fn raise(&self, name: &str) -> bool {
         let error = HardwareError::named(name);
         error.into_iter().for_each(|error| self.gt.raise_hardware_error(error));
         error.is_some()

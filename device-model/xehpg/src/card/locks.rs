@@ -35,20 +35,4 @@ impl Card {
         let queued = guc.scheduler().map_or(0, |scheduler| scheduler.waiting());
         self.contention.set_queued(queued);
     }
-
-    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
-    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
-    /// false. Does not block on a lock.
-    pub fn holds_up_others(&self, function: Function) -> bool {
-        let others = !function.bit();
-        if self.contention.delays_any_of(others) || self.guc_pending.waiting(others) {
-            return true;
-        }
-        let now = self.gt.clock.now();
-        self.engines.present().any(|id| {
-            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
-            // If an engine is due and not locked, no worker is available for it.
-            self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
-        })
-    }
 }

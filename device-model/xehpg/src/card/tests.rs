@@ -4,6 +4,7 @@
 
 mod parallel;
 
+use crate::gpu::VirtualFunctions;
 use std::time::Duration;
 
 use arctic_fidelity::proves;
@@ -154,7 +155,7 @@ fn step_delays_functions_that_wait_for_its_locks() {
     proves!(V13_208, "an interrupt of the host is noted for the GuC, and cleared when the GuC begins to serve it");
     let (card, _) = card();
     let engine = card.engines.present().next().unwrap();
-    let held_up = || [Function::PF, VF1].map(|function| card.holds_up_others(function));
+    let held_up = || [Function::PF, VF1].map(|function| card.delays_others(function));
     assert_eq!(held_up(), [false; 2]);
     card.guc_pending.notify(VF1.bit());
     assert_eq!(held_up(), [true, false], "VF 1 has rung");
@@ -390,7 +391,7 @@ fn status() {
     assert_eq!(status.firmware.guc, None);
     let functions = |card: &Card| card.status().functions.iter().map(|of| of.function).collect::<Vec<_>>();
     let card = with_client_memory();
-    assert_eq!((functions(&card), card.vfs()), (vec![0, 1], 0), "a VF that is not enabled");
+    assert_eq!((functions(&card), card.enabled_vfs()), (vec![0, 1], 0), "a VF that is not enabled");
 }
 
 /// The status of a card that provisions its VFs without a PF driver.
@@ -449,7 +450,7 @@ fn vfs_enabled_again_are_in_reset_state() {
     card.write_gttmmadr(VF1, OWN_INTERRUPT_MASK, &(!mask).to_le_bytes());
     assert_ne!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
     card.disable_vfs();
-    assert_eq!((card.vfs(), read(&card, VF1, MAILBOX + 4)), (0, u32::MAX));
+    assert_eq!((card.enabled_vfs(), read(&card, VF1, MAILBOX + 4)), (0, u32::MAX));
     card.enable_vfs(2);
     for vf in [VF1, VF2] {
         assert_eq!(read(&card, vf, MAILBOX + 4), 0);

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use crate::gpu::VirtualFunctions;
 use crate::registers::engine_offsets::{
     CTXID_PREEMPTION_HINT, CTXT_PREMP_DBG, EQ_ELEMENT_MASK, GPR, PREEMPT_DLY, PREEMPTION_HINT, PREEMPTION_HINT_UDW,
     STOP_PARSER_CONTROL, STOP_PARSER_HINT_ADDR,
