@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
@@ -41,16 +42,16 @@ struct Bus {
 }
 
 impl Machine for Bus {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
         // KVM_IRQFD
-        let irqfd = EventFd::new(EFD_NONBLOCK).expect("the host has descriptors left");
-        Arc::new(Msi { function, irqfd })
+        let irqfd = EventFd::new(EFD_NONBLOCK)?;
+        Ok(Arc::new(Msi { function, irqfd }))
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let mut bars = self.bars.lock().expect("no panic with the lock held");
         bars.retain(|_, (owner, which)| owner.number() != function.number() || *which != bar);
-        let Some(address) = address else { return };
+        let Some(address) = address else { return Ok(()) };
         bars.insert(address, (function.clone(), bar));
         for mapping in function.mappings(bar) {
             // KVM_SET_USER_MEMORY_REGION, with the file mapped at mapping.file_offset
@@ -61,6 +62,7 @@ impl Machine for Bus {
             // KVM_IOEVENTFD
             println!("{}: writes to {:#x} are events", function.name(), address + event.offset);
         }
+        Ok(())
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {

@@ -31,7 +31,7 @@ use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
 pub use self::io_events::{IoEventHandler, IoEventThread};
-use crate::pci::{Bar, Machine, PciDevice};
+use crate::pci::{Bar, Machine, PciDevice, function_name};
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
@@ -77,6 +77,15 @@ pub enum CardError {
     NoVfs {
         /// Number of VFs that the model describes.
         described: u8,
+    },
+    /// The machine cannot deliver the interrupts of a function ([`Machine::msi`]).
+    #[error("cannot connect the interrupts of {}: {error}", function_name(*.function))]
+    Interrupts {
+        /// The function.
+        function: Function,
+        /// The machine's error.
+        #[source]
+        error: io::Error,
     },
     /// A limit in the card file is too small for the number of functions.
     #[error(transparent)]
@@ -140,15 +149,16 @@ impl VirtualCard {
         let pf_bars = bars(&physical);
         let vf_bars = if vfs == 0 { Vec::new() } else { bars(&model.virtual_function()?) };
         let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
+        let msi = |function| machine.msi(function).map_err(|error| CardError::Interrupts { function, error });
         let line = if pf.has_pin() { machine.line(Function::PF) } else { None };
-        let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF), line)];
+        let mut ports = vec![BusPort::new(pf, msi(Function::PF)?, line)];
         for number in Function::first_vfs(vfs) {
             let config = match topology {
                 Topology::Native => Config::virtual_function(model.virtual_function_on_bus()?),
                 Topology::Together => Config::Shim(VfConfigShim::new(model.virtual_function()?)),
                 Topology::Split | Topology::Provisioned => Config::virtual_function(model.virtual_function()?),
             };
-            ports.push(BusPort::new(config, machine.msi(number), None));
+            ports.push(BusPort::new(config, msi(number)?, None));
         }
 
         let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });

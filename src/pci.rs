@@ -6,6 +6,7 @@
 //! [`Dma`], usually a [`crate::GuestRam`].
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use std::io;
 use std::sync::Arc;
 
 use vmm_sys_util::eventfd::EventFd;
@@ -190,7 +191,10 @@ pub trait LineSink: Send + Sync {
 /// causes for all functions); otherwise machine and card leak (reference cycle).
 pub trait Machine: Send + Sync {
     /// Returns the interrupt sink of a function. Called once per function, when the card is created.
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
+    ///
+    /// # Errors
+    /// The creation of the card fails with the error ([`CardError::Interrupts`](crate::CardError::Interrupts)).
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>>;
 
     /// Returns the interrupt line of a function whose configuration space names a pin, which integrated GPUs do (INTA#).
     /// Called once for such a function, when the card is created. Without a line, which is the default, the guest gets
@@ -203,8 +207,14 @@ pub trait Machine: Send + Sync {
     /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
     /// in D3, or the VF was disabled. Also called for VFs, with addresses computed from the PF's SR-IOV capability. A
     /// move is reported by a single call with the new address.
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    ///
+    /// # Errors
+    /// The BAR is at no address then, as after `None`. The card logs the error and reports the address again at the next
+    /// change of the function's configuration space. What a guest can cause, such as BARs one over the other, should be no
+    /// error.
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let _ = (function, bar, address);
+        Ok(())
     }
 
     /// The guest has set VF Enable. The functions in `vfs` now exist; they are in ascending order, starting with VF 1.

@@ -17,6 +17,7 @@ use super::Topology;
 use super::bus_port::{BusPort, Config};
 use super::reverted::RevertedLog;
 use super::trapped::Trapped;
+use crate::line_limit::LineLimit;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 use crate::report::TrappedCounts;
 
@@ -118,6 +119,8 @@ pub struct CardFunction {
     pub(crate) port: Arc<BusPort>,
     pub(crate) trapped: Trapped,
     reverted: RevertedLog,
+    /// Limits the lines on BARs that the machine cannot move.
+    unplaced: LineLimit,
     shared: Arc<CardShared>,
     bars: Vec<Bar>,
     config_bytes: u64,
@@ -172,6 +175,7 @@ impl CardFunction {
             port,
             trapped: Trapped::new(shared.gpu.access_kinds()),
             reverted: RevertedLog::default(),
+            unplaced: LineLimit::default(),
             shared: shared.clone(),
             bars: Vec::new(),
             io_registers: shared.io_registers(),
@@ -299,9 +303,16 @@ impl CardFunction {
         then();
         for (bar, placed) in self.bars.iter().zip(&mut *placed) {
             let address = self.address(bar.index);
-            if *placed != address {
-                *placed = address;
-                self.shared.machine.bar_moved(&this, bar.index, address);
+            if *placed == address {
+                continue;
+            }
+            let moved = self.shared.machine.bar_moved(&this, bar.index, address);
+            *placed = address.filter(|_| moved.is_ok());
+            if let Err(error) = moved
+                && let Some(suppressed) = self.unplaced.admit(Instant::now())
+            {
+                let place = address.map_or_else(|| "no address".into(), |address| format!("{address:#x}"));
+                log::warn!("{}: BAR {} cannot be moved to {place}: {error}{suppressed}", self.name(), bar.index);
             }
         }
     }

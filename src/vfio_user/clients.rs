@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with functions served over sockets. Each function's client is its machine.
 
+use std::io;
 use std::sync::{Arc, OnceLock};
 
 use arctic_device_model::gpu::Model;
@@ -172,8 +173,8 @@ impl Dma for Clients {
 }
 
 impl Machine for Clients {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        self.hands(function).cloned().unwrap_or_default().vectors
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(self.hands(function).cloned().unwrap_or_default().vectors)
     }
 
     fn line(&self, function: Function) -> Option<Arc<dyn LineSink>> {

@@ -6,6 +6,7 @@
 
 mod gpu;
 
+use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -59,16 +60,17 @@ impl LineSink for Sink {
 struct Plugged(Arc<Slot>);
 
 impl Machine for Plugged {
-    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Sink(self.0.clone()))
+    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(Arc::new(Sink(self.0.clone())))
     }
 
     fn line(&self, _: Function) -> Option<Arc<dyn LineSink>> {
         Some(Arc::new(Sink(self.0.clone())))
     }
 
-    fn bar_moved(&self, _: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, _: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         self.0.placed.lock().unwrap().push((bar, address));
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A machine that records which VFs the card enables and disables.
 
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use arctic_gpu::pci::Dma;
@@ -38,8 +39,8 @@ impl Witness {
 }
 
 impl Machine for Witness {
-    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(NullSink)
+    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(Arc::new(NullSink))
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {

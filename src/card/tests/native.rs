@@ -3,6 +3,7 @@
 
 use arctic_device_model::host;
 use arctic_fidelity::proves;
+use std::io;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -32,6 +33,10 @@ struct Recorder {
     notifications: Arc<Mutex<Vec<Notification>>>,
     triggered: Arc<AtomicUsize>,
     settled: Arc<AtomicBool>,
+    /// The function that gets no interrupt sink.
+    refused: Option<Function>,
+    /// No BAR gets an address.
+    full: AtomicBool,
 }
 
 impl Recorder {
@@ -62,12 +67,19 @@ impl MsiSink for Msi {
 }
 
 impl Machine for Recorder {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Msi(function, self.notifications.clone(), self.triggered.clone(), self.settled.clone()))
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
+        if self.refused == Some(function) {
+            return Err(io::Error::other("no descriptor left"));
+        }
+        Ok(Arc::new(Msi(function, self.notifications.clone(), self.triggered.clone(), self.settled.clone())))
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         self.record(Bar(function.number().number(), bar, address));
+        match address {
+            Some(_) if self.full.load(Ordering::Relaxed) => Err(io::Error::other("no slot left")),
+            _ => Ok(()),
+        }
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
@@ -130,6 +142,44 @@ impl Plugged {
         self.sriov(NUM_VFS, count);
         self.sriov(SRIOV_CONTROL, VF_ENABLE | VF_MEMORY_SPACE_ENABLE);
     }
+}
+
+/// An interrupt that would be lost stops the creation of the card, with the machine's reason.
+#[test]
+fn a_machine_without_interrupts_for_a_function_gets_no_card() {
+    for (refused, name) in [(Function::PF, "pf"), (Function::new(2).unwrap(), "vf2")] {
+        let machine = Arc::new(Recorder { refused: Some(refused), ..Recorder::default() });
+        let ram = GuestRam::new(GuestMemoryAtomic::new(guest(0x1000)));
+        let error = VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, machine).err();
+        let text = error.map(|error| error.to_string());
+        assert_eq!(text, Some(format!("cannot connect the interrupts of {name}: no descriptor left")));
+    }
+}
+
+/// A BAR that the machine could not place has no address, and is reported again at the next change.
+#[test]
+fn a_bar_that_was_not_placed_is_reported_again() {
+    let Plugged { card, machine, .. } = plugged(0);
+    card.pf().write_config(0x14, &0x60_u32.to_le_bytes());
+    machine.take();
+    machine.full.store(true, Ordering::Relaxed);
+    let bars = || machine.take().into_iter().filter(|of| matches!(of, Bar(..))).collect::<Vec<_>>();
+    let write = |value: [u8; 2]| card.pf().write_config(COMMAND, &value);
+    write([2, 0]);
+    let placed = bars();
+    assert!(placed.contains(&Bar(0, 0, Some(0x60_0000_0000))), "{placed:x?}");
+    write([2, 0]);
+    assert_eq!(bars(), placed, "again");
+    machine.full.store(false, Ordering::Relaxed);
+    write([6, 0]);
+    assert_eq!(bars(), placed, "and now with success");
+    write([2, 0]);
+    assert_eq!(bars(), []);
+    machine.full.store(true, Ordering::Relaxed);
+    card.pf().write_config(0x14, &0x61_u32.to_le_bytes());
+    assert_eq!(bars(), [Bar(0, 0, Some(0x61_0000_0000))]);
+    write([0, 0]);
+    assert!(!bars().contains(&Bar(0, 0, None)), "it has no address to lose");
 }
 
 /// A VMM with SR-IOV support sees the capability in reads of any length, and VFs as on a physical bus: no IDs, no BARs.

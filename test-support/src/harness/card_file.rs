@@ -5,6 +5,7 @@
 use crate::model::FlexCard;
 use arctic_gpu::gpu::PowerOnError;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{ManualClock, NullHost};
@@ -25,8 +26,8 @@ impl MsiSink for NullSink {
 }
 
 impl Machine for NullSink {
-    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(NullSink)
+    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(Arc::new(NullSink))
     }
 }
 

@@ -7,6 +7,7 @@
 //! notifications to the machine after each operation.
 
 use crate::model::FlexCard;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -52,11 +53,11 @@ struct NotificationRecorder {
 }
 
 impl Machine for NotificationRecorder {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        self.msis[function.index()].clone()
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(self.msis[function.index()].clone())
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let at = function.bars().iter().position(|found| found.index == bar).expect("an implemented BAR");
         let recorded = &mut self.bars.lock().unwrap()[function.number().index()][at];
         assert_ne!(*recorded, address, "the BAR's address has not changed");
@@ -65,6 +66,7 @@ impl Machine for NotificationRecorder {
             assert!(address.is_none_or(|address| address % function.bars()[at].size == 0), "{address:x?}");
         }
         *recorded = address;
+        Ok(())
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {

@@ -9,6 +9,7 @@
 //! Byte 0 of the input selects the card by bits 1:0, and by bit 2 whether firmware has set up its BARs (0).
 
 use std::any::Any;
+use std::io;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::gen6::card::{Card, GMADR_BAR, GTTMMADR_BAR, GTTMMADR_BYTES, IO_BAR};
@@ -61,15 +62,16 @@ struct CheckingMachine {
 }
 
 impl Machine for CheckingMachine {
-    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        self.msi.clone()
+    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(self.msi.clone())
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         assert!(function.bars().iter().any(|found| found.index == bar), "BAR {bar} does not exist");
         let recorded = &mut self.bars.lock().unwrap()[usize::from(bar)];
         assert_ne!(*recorded, address, "the BAR's address has not changed");
         *recorded = address;
+        Ok(())
     }
 
     fn vfs_enabled(&self, _: &[Arc<dyn PciDevice>]) {

@@ -3,6 +3,7 @@
 //! notifications. Its memory logs writes; each page that the card changes must be in the log.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -64,17 +65,18 @@ impl Bus {
 }
 
 impl VmmMachine for Bus {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        self.msis[function.index()].clone()
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
+        Ok(self.msis[function.index()].clone())
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let place = (function.number().number(), bar);
         let mut places = self.places();
         match address {
             Some(address) => _ = places.bars.insert(place, address),
             None => assert!(places.bars.remove(&place).is_some(), "{place:?} removed twice"),
         }
+        Ok(())
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {

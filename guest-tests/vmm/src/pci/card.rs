@@ -100,24 +100,30 @@ impl CardSlot {
         self.placed.lock().ignore_poison()
     }
 
-    fn place(&self, function: Arc<dyn PciDevice>, bar: u8, address: u64) -> Placed {
-        let mut slots = Vec::new();
+    /// Gives KVM what it needs of a BAR at `address`. After an error, nothing of it is left.
+    fn place(&self, function: &Arc<dyn PciDevice>, bar: u8, address: u64) -> io::Result<Placed> {
+        let mut placed = Placed { address, slots: Vec::new() };
+        if let Err(error) = self.map(&**function, bar, &mut placed) {
+            self.take_back(&**function, bar, placed);
+            return Err(error);
+        }
+        let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
+        self.bars.insert(address..address + size, BarTarget { function: function.clone(), bar });
+        Ok(placed)
+    }
+
+    /// Adds the memslots and ioeventfds of a BAR. Where the guest has placed it over another one, accesses cause exits until
+    /// it moves.
+    fn map(&self, function: &dyn PciDevice, bar: u8, placed: &mut Placed) -> io::Result<()> {
         for part in function.mappings(bar) {
-            match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
-                Ok(slot) => slots.push(slot),
-                // The guest has placed the BAR over another one. Accesses cause exits until the BAR moves.
-                Err(error) => log::debug!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
-            }
+            let slot = self.slots.add_file(placed.address + part.offset, part.file, part.file_offset, part.len);
+            placed.slots.extend(unless_taken(slot)?);
         }
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
             // Writes of other widths cause exits.
-            if let Err(error) = io_event(&self.vm, &event.event, address + event.offset, event.len, true) {
-                log::debug!("no ioeventfd for {} at {:#x}: {error}", function.name(), address + event.offset);
-            }
+            unless_taken(io_event(&self.vm, &event.event, placed.address + event.offset, event.len, true))?;
         }
-        let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
-        self.bars.insert(address..address + size, BarTarget { function, bar });
-        Placed { address, slots }
+        Ok(())
     }
 
     fn take_back(&self, function: &dyn PciDevice, bar: u8, placed: Placed) {
@@ -137,18 +143,21 @@ fn within_windows(address: u64, size: u64) -> bool {
     [layout::MMIO32, layout::MMIO64].iter().any(|window| window.start <= address && end <= window.end)
 }
 
+/// Returns `None` if KVM has refused a range because another one has it.
+fn unless_taken<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        other => other.map(Some),
+    }
+}
+
 impl Machine for CardSlot {
-    fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        match Msi::connect(&self.routes, function) {
-            Ok(msi) => msi,
-            Err(error) => {
-                log::error!("function {} has no MSI: {error}", function.number());
-                Arc::new(NullHost)
-            }
-        }
+    fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
+        let msi = Msi::connect(&self.routes, function)?;
+        Ok(msi)
     }
 
-    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
         let address = address.filter(|address| within_windows(*address, size));
         let key = (function.number(), bar);
@@ -156,22 +165,16 @@ impl Machine for CardSlot {
         // from the first before it is added to the second.
         let mut placed = self.placed();
         if placed.get(&key).map(|placed| placed.address) == address {
-            return;
+            return Ok(());
         }
         if let Some(before) = placed.remove(&key) {
             self.take_back(&**function, bar, before);
         }
         if let Some(address) = address {
-            placed.insert(key, self.place(function.clone(), bar, address));
+            placed.insert(key, self.place(function, bar, address)?);
         }
+        Ok(())
     }
-}
-
-/// An MSI without effect, used if no irqfd could be created.
-struct NullHost;
-
-impl MsiSink for NullHost {
-    fn trigger(&self) {}
 }
 
 #[cfg(test)]
