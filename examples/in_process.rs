@@ -65,6 +65,17 @@ impl Machine for Bus {
         Ok(())
     }
 
+    fn mappings_changed(&self, function: &Arc<dyn PciDevice>, bar: u8) {
+        // The PF's driver has changed the VF's local memory: map the BAR again, if it has an address.
+        let bars = self.bars.lock().expect("no panic with the lock held");
+        let placed = bars.iter().find(|(_, (owner, which))| owner.number() == function.number() && *which == bar);
+        for (address, mapping) in
+            placed.into_iter().flat_map(|(at, _)| function.mappings(bar).into_iter().map(move |it| (at, it)))
+        {
+            println!("{}: BAR {bar} is now memory at {address:#x}, {:#x} bytes", function.name(), mapping.len);
+        }
+    }
+
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         for vf in vfs {
             println!("{} is at the PF's routing ID plus {}", vf.name(), vf.routing_offset());

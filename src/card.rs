@@ -13,7 +13,7 @@ mod trapped;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -27,9 +27,9 @@ use arctic_sriov::virtual_function::VfConfigShim;
 
 use self::bus_port::{BusPort, BusPorts, Config};
 pub use self::function::CardFunction;
-use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
+use self::function::{AllFunctions, CardShared};
 pub use self::io_events::{IoEventHandler, IoEventThread};
 use crate::pci::{Bar, Machine, PciDevice, function_name};
 use crate::report::Report;
@@ -161,12 +161,14 @@ impl VirtualCard {
             ports.push(BusPort::new(config, msi(number)?, None));
         }
 
-        let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });
+        let all = AllFunctions::default();
+        let (bus_ports, functions) = (ports.clone(), all.clone());
+        let host = Arc::new(BusPorts { ports: bus_ports, memory: memory.clone(), machine: machine.clone(), functions });
         let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
         if vfs != 0 && gpu.vfs().is_none() {
             return Err(CardError::NoVfs { described: vfs });
         }
-        let shared = Arc::new(CardShared { gpu, topology, functions: OnceLock::new(), machine, memory });
+        let shared = Arc::new(CardShared { gpu, topology, functions: all, machine, memory });
         let mut functions = Vec::new();
         for (number, port) in Function::all().zip(ports) {
             let bars = if number.is_vf() { &vf_bars } else { &pf_bars };

@@ -128,9 +128,9 @@ pub trait PciDevice: Send + Sync {
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]);
 
     /// The ranges of a BAR that may be mapped into the guest. Trapped accesses to these ranges are supported as well.
-    /// Constant while the function exists, except for the LMEM BAR of a VF with a guest of its own
-    /// ([`Topology::Split`](crate::Topology::Split)): the range has the size of the VF's local memory, which the PF
-    /// can change.
+    /// Constant while the function exists, except for the LMEM BAR of a VF: the range has the size of the VF's local memory,
+    /// which the PF can change ([`Machine::mappings_changed`]). With [`Topology::Together`](crate::Topology::Together) it
+    /// has the size of the BAR.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
     /// The registers for which a VMM may register ioeventfds.
@@ -215,6 +215,15 @@ pub trait Machine: Send + Sync {
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
         let _ = (function, bar, address);
         Ok(())
+    }
+
+    /// The ranges that [`PciDevice::mappings`] returns for BAR `bar` have changed, because the PF has changed the VF's local
+    /// memory. A machine that has mapped the BAR must replace its mappings: until then, the guest reaches memory that is no
+    /// longer the VF's, or each access to new memory comes to the card. Called on a thread of the card without locks held,
+    /// also at the same time as [`Machine::bar_moved`]: the mappings must be read under the machine's own lock. Must not
+    /// block for long: the thread runs the card's engines.
+    fn mappings_changed(&self, function: &Arc<dyn PciDevice>, bar: u8) {
+        let _ = (function, bar);
     }
 
     /// The guest has set VF Enable. The functions in `vfs` now exist; they are in ascending order, starting with VF 1.

@@ -2,7 +2,7 @@
 //! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_device_model::sync::IgnorePoison;
@@ -10,8 +10,9 @@ use arctic_sriov::event::{Event, Events, PowerState};
 use arctic_sriov::function::PciFunction;
 use arctic_sriov::virtual_function::VfConfigShim;
 
+use super::function::{AllFunctions, Exposure};
 use super::msi_quiesce::MsiQuiesce;
-use crate::pci::{LineSink, Machine, MsiSink};
+use crate::pci::{LineSink, Machine, MsiSink, PciDevice};
 
 /// All six BARs, one bit each.
 const ALL_BARS: u8 = 0x3f;
@@ -349,6 +350,8 @@ pub struct BusPorts {
     pub memory: Arc<dyn Dma>,
     /// The machine, which receives error messages.
     pub machine: Arc<dyn Machine>,
+    /// The functions, once they have been created.
+    pub functions: AllFunctions,
 }
 
 impl Dma for BusPorts {
@@ -376,6 +379,15 @@ impl InterruptSink for BusPorts {
     fn fatal_error(&self, function: Function) {
         if self.ports.get(function.index()).is_some_and(|port| port.record_fatal_error()) {
             self.machine.fatal_error(function);
+        }
+    }
+
+    fn mappings_changed(&self, function: Function, bar: u8) {
+        let functions = self.functions.get().into_iter().flatten().filter_map(Weak::upgrade);
+        let mut usable = functions.filter(|it| it.number() == function && it.exposure == Exposure::Full);
+        if let Some(function) = usable.next() {
+            let function: Arc<dyn PciDevice> = function;
+            self.machine.mappings_changed(&function, bar);
         }
     }
 }

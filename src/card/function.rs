@@ -30,15 +30,18 @@ pub enum Exposure {
     ConfigOnly,
 }
 
+/// All functions of a card, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds a reference to
+/// [`CardShared`].
+pub type AllFunctions = Arc<OnceLock<Vec<Weak<CardFunction>>>>;
+
 /// State shared by the functions of a card.
 pub struct CardShared {
     /// The card.
     pub gpu: Arc<dyn Gpu>,
     /// How the functions are distributed over machines.
     pub topology: Topology,
-    /// All functions, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds a reference to
-    /// this structure.
-    pub functions: OnceLock<Vec<Weak<CardFunction>>>,
+    /// All functions.
+    pub functions: AllFunctions,
     /// The machine that the card is plugged into.
     pub machine: Arc<dyn Machine>,
     /// Guest memory, without the restrictions that configuration space imposes on each function.
@@ -424,9 +427,10 @@ impl PciDevice for CardFunction {
     }
 
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
-        let alone = matches!(self.shared.topology, Topology::Split | Topology::Provisioned);
+        // QEMU maps a BAR once, before a PF driver in its guest has assigned memory to the VF.
+        let limited = self.shared.topology != Topology::Together;
         match (self.exposure, self.shared.gpu.own_memory()) {
-            (Exposure::Full, Some(memory)) => memory.mappings(self.number, bar, alone),
+            (Exposure::Full, Some(memory)) => memory.mappings(self.number, bar, limited),
             (Exposure::Full, None) | (Exposure::ConfigOnly, _) => Vec::new(),
         }
     }

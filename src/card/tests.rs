@@ -242,6 +242,7 @@ fn interrupt_needs_msi_enable_and_is_pending_while_masked() {
         ports: vec![card.pf().port.clone()],
         memory: Arc::new(NullHost),
         machine: card.served.card().shared.machine.clone(),
+        functions: card.served.card().shared.functions.clone(),
     };
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let vectors = &card.hands("pf").vectors;

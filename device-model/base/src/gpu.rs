@@ -222,8 +222,9 @@ pub trait VirtualFunctions {
 
 /// A card with memory of its own, which keeps its contents over a reset. The methods may be called as those of [`Gpu`].
 pub trait OwnMemory {
-    /// The ranges of a BAR that may be mapped into a guest, for a VMM that has only this function if `alone`.
-    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>>;
+    /// The ranges of a BAR that may be mapped into a guest. With `limited`, a VF's memory is mapped up to its share, of
+    /// which a change is reported ([`InterruptSink::mappings_changed`]); otherwise the ranges are constant.
+    fn mappings(&self, function: Function, bar: u8, limited: bool) -> Vec<BarMapping<'_>>;
 
     /// Host memory allocated for the memory of `function`, in bytes.
     fn allocated(&self, function: Function) -> u64;

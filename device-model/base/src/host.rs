@@ -199,7 +199,7 @@ impl InterruptSink for NullHost {
     fn set_line(&self, _: Function, _: bool) {}
 }
 
-/// Receiver of the card's interrupts.
+/// Receiver of the card's interrupts, and of what else the card reports to its machine.
 pub trait InterruptSink: Send + Sync {
     /// Sends MSI `vector` of `function`; never blocks.
     fn raise(&self, function: Function, vector: u16);
@@ -211,6 +211,12 @@ pub trait InterruptSink: Send + Sync {
     /// Sends the PCI Express message ERR_FATAL of `function`; never blocks. Called without locks held.
     fn fatal_error(&self, function: Function) {
         let _ = function;
+    }
+
+    /// The ranges of BAR `bar` of `function` that may be mapped have changed
+    /// ([`OwnMemory::mappings`](crate::gpu::OwnMemory::mappings)). Called without locks held.
+    fn mappings_changed(&self, function: Function, bar: u8) {
+        let _ = (function, bar);
     }
 }
 

@@ -62,6 +62,11 @@ impl<S> Delivery<S> {
         self.sink.fatal_error(self.function);
     }
 
+    /// Reports that the ranges of BAR `bar` that may be mapped have changed. Must be called without locks held.
+    pub fn mappings_changed(&self, bar: u8) {
+        self.sink.mappings_changed(self.function, bar);
+    }
+
     /// Returns what `look` finds in the sources. It may change them, as reads of some registers do, but not so that an
     /// MSI must be sent. A change of the level is passed on by [`Delivery::update_line`].
     pub fn with<T>(&self, access: impl FnOnce(&mut S) -> T) -> T {

@@ -316,6 +316,10 @@ impl InterruptSink for TracingSink {
     fn fatal_error(&self, function: Function) {
         self.sink.fatal_error(function);
     }
+
+    fn mappings_changed(&self, function: Function, bar: u8) {
+        self.sink.mappings_changed(function, bar);
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ enum Notification {
     Disabled(usize),
     Route(u8, Option<MsiMessage>),
     Fatal(u8),
+    Remap(u8, u8),
 }
 use Notification::*;
 
@@ -94,6 +95,10 @@ impl Machine for Recorder {
 
     fn fatal_error(&self, function: Function) {
         self.record(Fatal(function.number()));
+    }
+
+    fn mappings_changed(&self, function: &Arc<dyn PciDevice>, bar: u8) {
+        self.record(Remap(function.number().number(), bar));
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, _: Event) {
@@ -365,4 +370,35 @@ fn hardware_errors_reach_the_machine() {
     assert_eq!((&registers["severity"], &registers["device"]), (&"fatal".into(), &0.into()));
     assert_eq!(registers["message"], true);
     assert!(!card.raise_hardware_error("fatal-none"));
+}
+
+/// A VF's local memory is mapped up to its quota, and the machine learns of each change, from either side and to 0. Beyond the
+/// quota an access comes to the card, reads all ones and writes nothing.
+#[test]
+fn mappings_follow_the_quota() {
+    let host = plugged(2);
+    let (gpu, vf) = (model(&host.card), host.vf(1));
+    let mapped = || vf.mappings(2).iter().map(|part| part.offset..part.offset + part.len).collect::<Vec<_>>();
+    host.enable(2);
+    assert!(mapped().is_empty(), "the VF has no local memory yet");
+    host.machine.take();
+    for (quota, told) in [(64 << 20, true), (64 << 20, false), (16 << 20, true), (1 << 30, true), (0, true)] {
+        gpu.gt().memory.set_quota(Function::new(1).unwrap(), quota);
+        gpu.notify_guc(Function::PF);
+        let expected = if told { vec![Remap(1, 2)] } else { Vec::new() };
+        let start = Instant::now();
+        let mut seen = Vec::new();
+        while seen != expected && start.elapsed().as_secs() < 30 {
+            seen.extend(host.machine.take());
+        }
+        assert_eq!(seen, expected, "{quota:#x}");
+        let end = quota.min(512 << 20);
+        assert_eq!(mapped(), if end == 0 { vec![] } else { vec![0..end] });
+        if end < 512 << 20 {
+            vf.write_bar(2, end, &[1; 4]);
+            let mut data = [0; 4];
+            vf.read_bar(2, end, &mut data);
+            assert_eq!(data, [0xff; 4]);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arctic_gpu::report::Report;
@@ -55,6 +55,8 @@ struct Places {
 #[derive(Default)]
 struct Bus {
     places: Mutex<Places>,
+    /// The mappings of a BAR have changed.
+    remap: AtomicBool,
     msis: [Arc<Msi>; VFS as usize + 1],
 }
 
@@ -77,6 +79,10 @@ impl VmmMachine for Bus {
             None => assert!(places.bars.remove(&place).is_some(), "{place:?} removed twice"),
         }
         Ok(())
+    }
+
+    fn mappings_changed(&self, _: &Arc<dyn PciDevice>, _: u8) {
+        self.remap.store(true, Ordering::Release);
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
@@ -125,6 +131,22 @@ pub fn native() -> Box<dyn Machine> {
     Box::new(InProcess::new())
 }
 
+/// Maps all that may be mapped.
+fn windows(card: &VirtualCard) -> Vec<Window> {
+    let mut windows = Vec::new();
+    for function in card.functions() {
+        for bar in function.bars() {
+            for part in function.mappings(bar.index) {
+                let place = FileOffset::new(part.file.try_clone().unwrap(), part.file_offset);
+                let memory = MmapRegion::from_file(place, part.len as usize).unwrap();
+                let number = function.number().number();
+                windows.push(Window { function: number, bar: bar.index, offset: part.offset, memory });
+            }
+        }
+    }
+    windows
+}
+
 impl InProcess {
     fn new() -> Self {
         let memory = LoggedRam::new(RAM, RAM_BYTES as usize);
@@ -133,18 +155,7 @@ impl InProcess {
         let guest = GuestRam::new(memory.card.clone());
         let card = VirtualCard::new(profile, VFS, Topology::Native, guest, bus.clone()).unwrap();
         let doorbells = card.serve_io_events().unwrap();
-        let mut windows = Vec::new();
-        for function in card.functions() {
-            for bar in function.bars() {
-                for part in function.mappings(bar.index) {
-                    let place = FileOffset::new(part.file.try_clone().unwrap(), part.file_offset);
-                    let memory = MmapRegion::from_file(place, part.len as usize).unwrap();
-                    let number = function.number().number();
-                    windows.push(Window { function: number, bar: bar.index, offset: part.offset, memory });
-                }
-            }
-        }
-        InProcess { _doorbells: doorbells, card, windows, bus, memory, wanted: BTreeMap::new() }
+        InProcess { _doorbells: doorbells, windows: windows(&card), card, bus, memory, wanted: BTreeMap::new() }
     }
 
     fn function(&self, function: u8) -> &CardFunction {
@@ -163,9 +174,12 @@ impl InProcess {
         placed.is_some()
     }
 
-    fn window(&self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
+    fn window(&mut self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
         if !self.answers(function, bar) {
             return None;
+        }
+        if self.bus.remap.swap(false, Ordering::AcqRel) {
+            self.windows = windows(&self.card);
         }
         let inside = |window: &&Window| {
             let end = window.offset + window.memory.size() as u64;

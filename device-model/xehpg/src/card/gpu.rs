@@ -150,17 +150,18 @@ impl Gpu for Card {
 }
 
 impl OwnMemory for Card {
-    /// Registers and doorbells are never mapped. For a VMM that has only a VF, the mapping of local memory is limited
-    /// to the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
-    /// larger window.
-    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>> {
+    /// Registers and doorbells are never mapped. Accesses beyond a VF's quota are translated by the LMTT if they come to the
+    /// card, and pages that a guest touches in a mapping are allocated on the host.
+    fn mappings(&self, function: Function, bar: u8, limited: bool) -> Vec<BarMapping<'_>> {
         let Some(FunctionFiles { gttmmadr, local, local_bytes, maps_local }) = self.bar_files.of(function) else {
             return Vec::new();
         };
         let (file, area) = match bar {
             GTTMMADR_BAR => (gttmmadr.as_ref(), GGTT_WINDOW..GTTMMADR_BYTES),
             LMEM_BAR if !maps_local => (None, 0..0),
-            LMEM_BAR if function.is_vf() && alone => (Some(local), 0..self.gt.memory.quota(function).min(*local_bytes)),
+            LMEM_BAR if function.is_vf() && limited => {
+                (Some(local), 0..self.gt.memory.quota(function).min(*local_bytes))
+            }
             LMEM_BAR => (Some(local), 0..*local_bytes),
             _ => (None, 0..0),
         };

@@ -6,6 +6,7 @@ use crate::engine::{Engine, Load, Outcome};
 use crate::gpu::WorkStatus;
 use crate::host::functions;
 use crate::interrupts::GUC2HOST;
+use crate::pci::LMEM_BAR;
 use crate::sync::MutexGuard;
 use crate::topology::EngineId;
 
@@ -67,6 +68,9 @@ impl Card {
         }
         for function in functions(step.messages) {
             self.gt.interrupts_of(function).send();
+        }
+        for vf in functions(self.gt.memory.take_resized()) {
+            self.gt.interrupts_of(vf).mappings_changed(LMEM_BAR);
         }
         // Other workers may be asleep beyond the GuC's new deadline, or may have fallen asleep before an engine was
         // loaded.

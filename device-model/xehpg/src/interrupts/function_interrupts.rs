@@ -31,6 +31,11 @@ impl Interrupts {
         self.delivery.send();
     }
 
+    /// Reports that the ranges of BAR `bar` that may be mapped have changed. Must be called without locks held.
+    pub fn mappings_changed(&self, bar: u8) {
+        self.delivery.mappings_changed(bar);
+    }
+
     /// Raises `bits` of an engine (constants in [`super::event`]). Events disabled in the enable register are dropped, events
     /// masked in the mask register stay pending (V13-265, V13-266).
     pub fn raise_engine(&self, engine: EngineId, bits: u16) {

@@ -132,6 +132,8 @@ pub struct Memory {
     flat_ccs: Option<u64>,
     /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
+    /// VFs (one bit each) whose quota has changed and has not been reported to the machine.
+    resized: AtomicU64,
     /// State of each function, by [`Function::index`].
     functions: [FunctionMemory; FUNCTIONS],
 }
@@ -148,6 +150,7 @@ impl Memory {
             steps: std::array::from_fn(|_| StepFunctions::default()),
             flat_ccs: None,
             lmem_cfg: AtomicU32::new(0),
+            resized: AtomicU64::new(0),
             functions: [const { FunctionMemory::new() }; FUNCTIONS],
         }
     }
@@ -244,9 +247,17 @@ impl Memory {
     /// [`Memory::adopt_lmtt`].
     pub fn set_quota(&self, vf: Function, bytes: u64) {
         if vf.is_vf() {
-            self.function(vf).quota.store(bytes & !(FRAME - 1), Ordering::Release);
+            let quota = bytes & !(FRAME - 1);
+            if self.function(vf).quota.swap(quota, Ordering::AcqRel) != quota {
+                self.resized.fetch_or(vf.bit(), Ordering::AcqRel);
+            }
             self.invalidate(vf.bit());
         }
+    }
+
+    /// Takes the VFs (one bit each) whose quota has changed since the last call.
+    pub fn take_resized(&self) -> u64 {
+        self.resized.swap(0, Ordering::AcqRel)
     }
 
     /// Local memory quota of `vf` in bytes.

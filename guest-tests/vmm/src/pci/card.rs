@@ -112,13 +112,18 @@ impl CardSlot {
         Ok(placed)
     }
 
-    /// Adds the memslots and ioeventfds of a BAR. Where the guest has placed it over another one, accesses cause exits until
-    /// it moves.
-    fn map(&self, function: &dyn PciDevice, bar: u8, placed: &mut Placed) -> io::Result<()> {
+    /// Adds the memslots of a BAR. Where the guest has placed it over another one, accesses cause exits until it moves.
+    fn add_slots(&self, function: &dyn PciDevice, bar: u8, placed: &mut Placed) -> io::Result<()> {
         for part in function.mappings(bar) {
             let slot = self.slots.add_file(placed.address + part.offset, part.file, part.file_offset, part.len);
             placed.slots.extend(unless_taken(slot)?);
         }
+        Ok(())
+    }
+
+    /// Adds the memslots and ioeventfds of a BAR.
+    fn map(&self, function: &dyn PciDevice, bar: u8, placed: &mut Placed) -> io::Result<()> {
+        self.add_slots(function, bar, placed)?;
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
             // Writes of other widths cause exits.
             unless_taken(io_event(&self.vm, &event.event, placed.address + event.offset, event.len, true))?;
@@ -174,6 +179,15 @@ impl Machine for CardSlot {
             placed.insert(key, self.place(function, bar, address)?);
         }
         Ok(())
+    }
+
+    fn mappings_changed(&self, function: &Arc<dyn PciDevice>, bar: u8) {
+        let mut placed = self.placed();
+        let Some(placed) = placed.get_mut(&(function.number(), bar)) else { return };
+        placed.slots.drain(..).for_each(|slot| self.slots.remove(slot));
+        if let Err(error) = self.add_slots(&**function, bar, placed) {
+            log::warn!("{} BAR {bar} is not mapped, its accesses are slow: {error}", function.name());
+        }
     }
 }
 
