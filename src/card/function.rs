@@ -214,10 +214,10 @@ impl CardFunction {
     /// Processes a pending event of a register, including the work that it requests, on the calling thread. Must be
     /// called when the event is readable.
     pub(crate) fn serve_event(&self, register: usize) {
-        if self.take_event(register) {
-            if let Some(events) = self.shared.gpu.events() {
-                events.poll();
-            }
+        if self.take_event(register)
+            && let Some(events) = self.shared.gpu.events()
+        {
+            events.poll();
         }
     }
 
