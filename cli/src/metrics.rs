@@ -6,12 +6,12 @@ pub mod server;
 use std::fmt;
 
 use arctic_gpu::card::status::{FunctionStatus, Status};
+use arctic_gpu::gpu;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::{Registry, Unit};
-use serde_json::Value;
 
 /// Prefix of the metrics' names.
 const PREFIX: &str = "arctic";
@@ -32,27 +32,36 @@ struct Snapshot(Status);
 /// Name and help of a metric; its unit is appended to the name.
 type Named = (&'static str, &'static str, Option<Unit>);
 
-/// A number of each function: the metric, and the name of the value in the function's status. Without the value, a card
-/// does not have the metric.
-const COUNTERS: [(Named, &str); 3] = [
-    (("engine_resets", "Engine resets that contexts of the function have caused", None), "engine_resets"),
-    (("translation_faults", "Accesses of the function's contexts without a valid translation", None), "cat_errors"),
+/// A number in the status of a function; `None` if the card's family does not report it.
+type Number = fn(&gpu::FunctionStatus) -> Option<u64>;
+
+/// A number of each function, and the metric. Without the number, a card does not have the metric.
+const COUNTERS: [(Named, Number); 3] = [
+    (("engine_resets", "Engine resets that contexts of the function have caused", None), |of| of.engine_resets),
+    (("translation_faults", "Accesses of the function's contexts without a valid translation", None), |of| {
+        of.cat_errors
+    }),
     (
         (
             "skipped_contexts",
             "Contexts that have had a command of user space skipped, so that results are invalid",
             None,
         ),
-        "skipped_contexts",
+        |of| of.skipped_contexts,
     ),
 ];
-const GAUGES: [(Named, &str); 3] = [
-    (("contexts", "Registered contexts of the function", None), "contexts"),
-    (("local_memory_quota", "Local memory that the function may use", Some(Unit::Bytes)), "quota.local_memory"),
-    (("ggtt_quota", "GGTT addresses that the function may use", Some(Unit::Bytes)), "quota.ggtt_size"),
+const GAUGES: [(Named, Number); 3] = [
+    (("contexts", "Registered contexts of the function", None), |of| of.contexts.map(u64::from)),
+    (("local_memory_quota", "Local memory that the function may use", Some(Unit::Bytes)), |of| {
+        of.quota.as_ref().map(|quota| quota.local_memory)
+    }),
+    (("ggtt_quota", "GGTT addresses that the function may use", Some(Unit::Bytes)), |of| {
+        of.quota.as_ref().map(|quota| quota.ggtt_size)
+    }),
 ];
-/// The kinds of batches whose skipped commands are counted, and the names of the counts.
-const ORIGINS: [(&str, &str); 2] = [("user", "skipped_user_commands"), ("driver", "skipped_driver_commands")];
+/// The kinds of batches whose skipped commands are counted, and the counts.
+const ORIGINS: [(&str, Number); 2] =
+    [("user", |of| of.skipped_user_commands), ("driver", |of| of.skipped_driver_commands)];
 
 impl Collector for Snapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -77,26 +86,22 @@ impl Collector for Snapshot {
         }
         let memory = ("host_memory", "Host memory allocated for the BARs of the function", Some(Unit::Bytes));
         metrics.gauge(memory, functions().map(|(name, of)| ([("function", name)], of.memory_bytes)))?;
-        let known = |path: &str| {
-            functions()
-                .filter(|(_, of)| of.has(path))
-                .map(|(name, of)| ([("function", name)], of.value(path)))
-                .collect::<Vec<_>>()
-        };
-        for (named, path) in GAUGES {
-            metrics.gauge(named, known(path))?;
+        let known =
+            |number: Number| functions().filter_map(move |(name, of)| Some(([("function", name)], number(&of.gpu)?)));
+        for (named, number) in GAUGES {
+            metrics.gauge(named, known(number))?;
         }
-        for (named, path) in COUNTERS {
-            metrics.counter(named, known(path))?;
+        for (named, number) in COUNTERS {
+            metrics.counter(named, known(number))?;
         }
         let time =
             ("engine_time", "Time that contexts of the function ran on the engines of a class", Some(Unit::Seconds));
         metrics.counter(
             time,
             functions().flat_map(|(name, of)| {
-                let classes = of.gpu.get("engine_time_ns").and_then(Value::as_object).into_iter().flatten();
+                let classes = of.gpu.engine_time_ns.iter().flatten();
                 classes.map(move |(class, time)| {
-                    ([("function", name.clone()), ("class", class.clone())], time.as_f64().unwrap_or(0.0) / 1e9)
+                    ([("function", name.clone()), ("class", class.clone())], *time as f64 / 1e9)
                 })
             }),
         )?;
@@ -105,9 +110,8 @@ impl Collector for Snapshot {
         metrics.counter(
             skipped,
             functions().flat_map(|(name, of)| {
-                let origins = ORIGINS.into_iter().filter(|(_, path)| of.has(path));
-                origins.map(move |(origin, path)| {
-                    ([("function", name.clone()), ("origin", origin.into())], of.value(path))
+                ORIGINS.into_iter().filter_map(move |(origin, number)| {
+                    Some(([("function", name.clone()), ("origin", origin.into())], number(&of.gpu)?))
                 })
             }),
         )?;
@@ -137,10 +141,8 @@ struct Metrics<'e, 'd>(&'e mut DescriptorEncoder<'d>);
 
 impl Metrics<'_, '_> {
     fn info(&mut self, status: &Status) -> fmt::Result {
-        let firmware = status
-            .firmware
-            .iter()
-            .map(|(name, version)| (name.clone(), version.as_str().unwrap_or_default().to_owned()));
+        let firmware =
+            status.firmware.iter().map(|(name, version)| (name.clone(), version.clone().unwrap_or_default()));
         let labels = [("card".into(), status.card.clone()), ("topology".into(), status.topology.clone())].into_iter();
         let labels: Vec<(String, String)> = labels.chain(firmware).collect();
         let mut metric = self.0.encode_descriptor("card", "The card and its firmware", None, MetricType::Info)?;

@@ -68,7 +68,7 @@ pub fn unmatched(filter: &Filter, status: &Status) -> Option<String> {
         };
         return Some(format!("the card has no vf{missing}: it has pf, and {vfs}"));
     }
-    let engines: Vec<&str> = status.engines.iter().filter_map(|engine| engine.get("engine")?.as_str()).collect();
+    let engines: Vec<&str> = status.engines.iter().map(|engine| engine.engine.as_str()).collect();
     let any = filter.engines.is_empty() || filter.engines.iter().any(|name| engines.contains(&name.as_str()));
     (!any).then(|| format!("the card has no {}: its engines are {}", filter.engines.join(", "), engines.join(", ")))
 }

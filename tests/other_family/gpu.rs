@@ -12,8 +12,8 @@ use arctic_gpu::arctic_sriov::config::Field;
 use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_gpu::arctic_sriov::header::{Identity, Pin};
 use arctic_gpu::gpu::{
-    Clock, ConfigRegisters, EventCount, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport, OwnMemory, OwnThreads,
-    PowerOnError, Status, TouchedRegister, Values, VirtualFunctions, WorkStatus,
+    Clock, ConfigRegisters, EventCount, FunctionStatus, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport,
+    OwnMemory, OwnThreads, PowerOnError, Status, TouchedRegister, VirtualFunctions, WorkStatus,
 };
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
@@ -270,9 +270,10 @@ impl Gpu for SkeletonGpu {
     }
 
     fn status(&self) -> Status {
-        let timers = self.state.lock().unwrap().expired;
-        let values = [("function".to_owned(), 0.into()), ("timers".to_owned(), timers.into())];
-        Status { functions: vec![Values::from_iter(values)], ..Status::default() }
+        let ran = u64::from(self.state.lock().unwrap().expired);
+        let times = BTreeMap::from([("timer".to_owned(), ran)]);
+        let function = FunctionStatus { engine_time_ns: Some(times), ..FunctionStatus::default() };
+        Status { functions: vec![function], ..Status::default() }
     }
 
     fn trace(&self) -> &Arc<Recorder> {

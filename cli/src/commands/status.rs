@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic status`: the current state of a served card.
 
+mod table;
+
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -13,6 +15,7 @@ use serde_json::value::RawValue;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use self::table::Table;
 use super::stdout::{self, complain};
 use crate::operator::{Connection, Failure, Request};
 
@@ -76,7 +79,7 @@ fn text(path: &Path, json: bool) -> Result<String, Failure> {
     let mut connection = Connection::open(path)?;
     Ok(match json {
         true => format!("{}\n", connection.request::<Box<RawValue>>(&Request::Status {})?),
-        false => connection.request::<Status>(&Request::Status {})?.to_string(),
+        false => Table(&connection.request::<Status>(&Request::Status {})?).to_string(),
     })
 }
 

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use crate::event_count::EventCount;
 pub use crate::host::{Clock, InterruptSink};
 pub use crate::report::{Report as ModelReport, SkippedCommands, TouchedRegister};
+pub use crate::status::{EngineStatus, FunctionState, FunctionStatus, Quota, Status};
 
 use crate::host::{Dma, Function};
 use crate::limits::Limits;
@@ -117,18 +118,6 @@ pub enum WorkStatus {
     Busy,
     /// No work is due until the given time (ns of the card's clock) or the next wakeup ([`Gpu::wakeups`]).
     Idle(Option<u64>),
-}
-
-/// A snapshot of the card for display.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Status {
-    /// The functions, each with its number as `function`: the physical function, then the VFs in order, enabled or not.
-    pub functions: Vec<Values>,
-    /// The engines that are not fused off.
-    pub engines: Vec<Values>,
-    /// Versions of the running firmware, by micro-controller; null if none is running.
-    #[serde(default)]
-    pub firmware: Values,
 }
 
 /// A hardware error that the card can report.

@@ -18,6 +18,7 @@ pub mod priority_mutex;
 pub mod registers;
 pub mod report;
 pub mod state;
+pub mod status;
 pub mod sync;
 pub mod trace;
 pub mod wakeup;

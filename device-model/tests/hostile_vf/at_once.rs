@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Concurrency and floods: workers, resets and accesses from several threads, and endless requests.
 
+use arctic_device_model::gpu::Gpu;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -30,7 +31,7 @@ fn neighbour(mut vf: Vf, stop: &AtomicBool, beats: &AtomicU64) -> u64 {
         vf.request(0x4503, &[1]);
         wait("the end of a victim's context", || {
             vf.consume();
-            vf.card.status().functions[vf.function.index()].contexts == 0
+            vf.card.status().functions[vf.function.index()].contexts == Some(0)
         });
         done += 1;
         beats.fetch_add(1, Ordering::Relaxed);

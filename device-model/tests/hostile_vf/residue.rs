@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Data remanence: after a reset or new provisioning, the next owner finds no data of the previous owner.
 
-use arctic_device_model::gpu::VirtualFunctions;
+use arctic_device_model::gpu::{Gpu, VirtualFunctions};
 use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;

@@ -2,6 +2,7 @@
 //! Engine time by the card's clock: while two other functions always have work for an engine, the attacker gets at most
 //! the share of its quantum, and the others get equal shares.
 
+use arctic_device_model::gpu::Gpu;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
@@ -62,7 +63,7 @@ struct Contest {
 
 fn used(bench: &VfBench) -> [u64; 3] {
     let functions = bench.card.status().functions;
-    std::array::from_fn(|n| functions[n + 1].engine_time_ns.values().sum())
+    std::array::from_fn(|n| functions[n + 1].engine_time_ns.iter().flatten().map(|(_, time)| time).sum())
 }
 
 impl Contest {
@@ -80,8 +81,9 @@ impl Contest {
     /// class.
     fn play(mut self, what: &str, milliseconds: u64, mut attack: impl FnMut(&mut VfBench, EngineClass, u64)) -> u64 {
         let bench = &mut self.bench;
-        let resets =
-            |bench: &VfBench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
+        let resets = |bench: &VfBench| {
+            VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets.unwrap())
+        };
         let mut random = Random::new(7);
         let (mut start, mut from) = (bench.now(), used(bench));
         let steps = milliseconds * MS / STEP;
@@ -101,7 +103,7 @@ impl Contest {
         let elapsed = (bench.now() - start) as f64;
         let now = used(bench);
         let [one, attacker, other] = [0, 1, 2].map(|n| (now[n] - from[n]) as f64 / elapsed);
-        let forced = bench.card.status().functions[ATTACKER.index()].engine_resets;
+        let forced = bench.card.status().functions[ATTACKER.index()].engine_resets.unwrap();
         println!("{what} on {:?}: {one:.4} {attacker:.4} {other:.4}, {forced} resets", self.class);
         assert_eq!(resets(bench), [0; 2], "{what}: a preemptible context was reset");
         if self.held_up != 0 {

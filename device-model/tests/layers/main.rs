@@ -58,6 +58,7 @@ const CRATES: &[Crate] = &[
             ("trace", "recorder of trace events"),
             ("report", "report of unmodelled accesses and commands"),
             ("limits", "limits on host resources, from the card file"),
+            ("status", "a snapshot of a running card for display"),
             ("gpu", "the interface of a GPU of any family, and of its description"),
             ("workers", "the threads that run a GPU"),
         ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual function's driver, executed one access at a time.
 
+use arctic_device_model::gpu::Gpu;
 use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, Process};
 use arctic_test_support::vfs::bench::*;
@@ -89,7 +90,7 @@ impl Driver {
             Stage::DeregistrationRung => {
                 self.vf.consume();
                 match self.vf.card.status().functions.get(self.vf.function.index()) {
-                    Some(function) if function.contexts == 0 => {
+                    Some(function) if function.contexts == Some(0) => {
                         self.jobs += 1;
                         Stage::Free
                     }

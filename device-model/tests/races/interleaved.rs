@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses and steps of the card in an order determined by a seed.
 
-use arctic_device_model::gpu::VirtualFunctions;
+use arctic_device_model::gpu::{Gpu, VirtualFunctions};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use arctic_device_model::host::Function;
@@ -42,7 +42,7 @@ pub fn works(bench: &mut VfBench, vf: impl Fn(&mut VfBench) -> &mut Vf) {
             let one = vf(bench);
             one.consume();
             let function = one.function;
-            bench.card.status().functions[function.index()].contexts == 0
+            bench.card.status().functions[function.index()].contexts == Some(0)
         });
     }
 }

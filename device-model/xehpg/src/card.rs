@@ -13,7 +13,7 @@ pub mod guc_pending;
 mod locks;
 mod power_on;
 mod report;
-pub mod status;
+mod status;
 #[cfg(test)]
 mod tests;
 mod work;

@@ -244,7 +244,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(present(card.vf(3)));
     let status = card.served.card().status();
-    assert_eq!((status.enabled_vfs, status.functions[3].value("quota.local_memory")), (3, 256 << 20));
+    assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.as_ref().unwrap().local_memory), (3, 256 << 20));
     // No data remanence: a client must not be able to read data of the previous client.
     let file = card.vf(3).file_of(2);
     file.write_at(&[7; 8], 0x20_0000).unwrap();

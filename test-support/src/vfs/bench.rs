@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A card with three provisioned virtual functions, and the driver of a virtual function.
 
+use arctic_device_model::gpu::Gpu;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -331,7 +332,7 @@ impl VfBench {
         bench.work(40);
         for function in [VICTIMS[0], ATTACKER, VICTIMS[1]] {
             let status = bench.card.status();
-            let quota = status.functions[function.index()].quota.expect("a quota");
+            let quota = status.functions[function.index()].quota.as_ref().expect("a quota");
             assert_eq!((quota.ggtt_start, quota.local_memory), (base(function), LOCAL));
         }
         bench

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use arctic_base::event_count::EventCount;
 use arctic_base::gpu::{
-    ConfigRegisters, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, Status, Values, VirtualFunctions, WorkStatus,
+    ConfigRegisters, EngineStatus, FunctionStatus, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, Status,
+    VirtualFunctions, WorkStatus,
 };
 use arctic_base::host::{Clock, Function};
 use arctic_base::report::Report;
@@ -83,14 +84,14 @@ impl Gpu for Card {
     fn status(&self) -> Status {
         let generation = self.gt.generation;
         let busy = generation.engines().filter(|(engine, _)| !self.gt.engine_idle(*engine));
-        let on: Vec<&str> = busy.map(|(_, info)| info.name).collect();
-        let function = Values::from_iter([("function".to_owned(), 0.into()), ("on".to_owned(), on.into())]);
-        let engines = generation.engines().map(|(engine, info)| {
-            // The function for which the engine executes, if it does.
-            let function = (!self.gt.engine_idle(engine)).then(|| ("function".to_owned(), 0.into()));
-            Values::from_iter([("engine".to_owned(), info.name.into())].into_iter().chain(function))
+        let function =
+            FunctionStatus { on: busy.map(|(_, info)| info.name.to_owned()).collect(), ..FunctionStatus::default() };
+        let engines = generation.engines().map(|(engine, info)| EngineStatus {
+            engine: info.name.to_owned(),
+            function: (!self.gt.engine_idle(engine)).then_some(0),
+            context: None,
         });
-        Status { functions: vec![function], engines: engines.collect(), firmware: Values::new() }
+        Status { functions: vec![function], engines: engines.collect(), ..Status::default() }
     }
 
     fn trace(&self) -> &Arc<Recorder> {

@@ -118,7 +118,7 @@ fn workers_execute_rings_until_they_are_stopped_or_reset() {
     }
     assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Busy));
     assert_eq!((read(&card, 0, 0x2_209c), read(&card, 0, 0x2_2074)), (0, 0x4000), "busy in the batch");
-    let executing: Vec<_> = card.status().engines.iter().map(|engine| engine.contains_key("function")).collect();
+    let executing: Vec<_> = card.status().engines.iter().map(|engine| engine.function.is_some()).collect();
     assert_eq!(executing, [false, false, true]);
     write(&card, 0, 0x2_209c, 0x0100_0100);
     assert_eq!((card.work(), read(&card, 0, 0x2_209c) >> 9 & 1), (WorkStatus::Idle(None), 1));

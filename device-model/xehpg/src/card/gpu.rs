@@ -111,12 +111,7 @@ impl Gpu for Card {
     }
 
     fn status(&self) -> Status {
-        let status = self.status();
-        Status {
-            functions: status.functions.iter().map(values).collect(),
-            engines: status.engines.iter().map(values).collect(),
-            firmware: values(&status.firmware),
-        }
+        self.snapshot()
     }
 
     fn trace(&self) -> &Arc<Recorder> {

@@ -4,10 +4,11 @@
 
 mod parallel;
 
-use crate::gpu::VirtualFunctions;
+use crate::gpu::{Gpu, Status, VirtualFunctions};
 use std::time::Duration;
 
 use arctic_fidelity::proves;
+use serde_json::json;
 use vm_memory::Bytes;
 
 use super::*;
@@ -388,7 +389,7 @@ fn status() {
     assert_eq!(status.functions.iter().map(|f| f.function).collect::<Vec<_>>(), [0, 1, 2, 3]);
     let engines: Vec<_> = status.engines.iter().map(|of| of.engine.as_str()).collect();
     assert_eq!(engines, ["rcs0", "bcs0", "ccs0", "ccs1", "ccs2", "ccs3", "vcs0", "vcs2", "vecs0", "vecs1"]);
-    assert_eq!(status.firmware.guc, None);
+    assert_eq!(status.firmware["guc"], None);
     let functions = |card: &Card| card.status().functions.iter().map(|of| of.function).collect::<Vec<_>>();
     let card = with_client_memory();
     assert_eq!((functions(&card), card.enabled_vfs()), (vec![0, 1], 0), "a VF that is not enabled");
@@ -408,15 +409,35 @@ fn status_of_a_provisioned_card() {
     };
     card.provision(&[quota; 2]).unwrap();
     let status = card.status();
-    let given = status.functions[2].quota.expect("VF 2 has a quota");
+    let given = status.functions[2].quota.as_ref().expect("VF 2 has a quota");
     assert_eq!((given.ggtt_size, given.local_memory, given.contexts.count), (64 << 20, 128 << 20, 256));
     assert_eq!(given.scheduling.exec_quantum_ms, 16);
-    assert_eq!((status.functions.len(), status.functions[2].contexts), (3, 0));
+    assert_eq!((status.functions.len(), status.functions[2].contexts), (3, Some(0)));
     assert!(status.engines.iter().any(|engine| engine.engine == "rcs0" && engine.function.is_none()));
     let Version { major, minor, patch } = card.gt().generation.firmware.release;
-    assert_eq!(status.firmware.guc, Some(format!("{major}.{minor}.{patch}")));
-    let text = toml::to_string(&status).unwrap();
-    assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
+    assert_eq!(status.firmware["guc"], Some(format!("{major}.{minor}.{patch}")));
+    let document = serde_json::to_value(&status).unwrap();
+    let names: Vec<_> = document["functions"][2].as_object().unwrap().keys().collect();
+    let expected = [
+        "cat_errors",
+        "contexts",
+        "engine_resets",
+        "engine_time_ns",
+        "function",
+        "on",
+        "quota",
+        "skipped_contexts",
+        "skipped_driver_commands",
+        "skipped_user_commands",
+        "state",
+    ];
+    assert_eq!(names, expected, "names in `arctic status --json`");
+    assert_eq!(
+        (&document["functions"][2]["state"], &document["engines"][0]),
+        (&"running".into(), &json!({"engine": "rcs0"}))
+    );
+    let text = serde_json::to_string(&status).unwrap();
+    assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! What a function's driver has set up in the GuC: CT buffers, interrupt and opt-ins; the function's state and request
 //! counters.
 
-use serde::{Deserialize, Serialize};
+pub use arctic_base::status::FunctionState as State;
+use serde::Serialize;
 
 use crate::generation::Version;
 use crate::guc::messages::ctb::{Channel, Location};
@@ -49,31 +50,6 @@ impl MemoryInterrupt {
     pub fn write(self, gam: &mut Gam<'_>) -> bool {
         memirq::write(gam, self.status, self.source, GUC2HOST_BIT).is_ok()
     }
-}
-
-/// State of a function in the GuC (contract D.7).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Its requests are executed.
-    #[default]
-    Running,
-    /// Paused by the PF: its contexts leave the engines, messages for earlier requests are sent, and its requests stay
-    /// pending.
-    Paused {
-        /// Whether PAUSE_DONE has been sent to the PF.
-        notified: bool,
-    },
-    /// Stopped by the PF; runs again only after a reset.
-    Stopped,
-    /// Reset: the card releases its local memory, then notifies the PF.
-    Emptying,
-    /// Reset: the PF has been notified and has not sent FLR_START yet.
-    ResetPending,
-    /// The PF driver performs its part of the reset, until FLR_FINISH.
-    Resetting,
-    /// Reset without a PF driver: the card clears its memory.
-    Clearing,
 }
 
 /// What the driver of one function has set up in the GuC, apart from contexts and doorbells. Dropped by VF_RESET and

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The state of a card as a table.
+
+use std::fmt;
+
+use arctic_gpu::Topology;
+use arctic_gpu::card::status::{FunctionStatus, Status, name_of};
+use arctic_gpu::gpu::{EngineStatus, FunctionState};
+
+const MIB: u64 = 1 << 20;
+
+/// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus mastering is
+/// disabled, which a driver enables when it binds.
+fn state(function: &FunctionStatus) -> &'static str {
+    use FunctionState::{Clearing, Emptying, Paused, ResetPending, Resetting, Running, Stopped};
+    match (function.enabled, function.connected, function.gpu.state) {
+        (false, _, _) => "absent",
+        (true, false, _) => "no client",
+        (true, true, Some(Paused { .. })) => "paused",
+        (true, true, Some(Stopped)) => "stopped",
+        (true, true, Some(Emptying | ResetPending | Resetting | Clearing)) => "in reset",
+        (true, true, Some(Running) | None) if !function.bus_master => "no driver",
+        (true, true, Some(Running) | None) if function.gpu.on.is_empty() => "idle",
+        (true, true, Some(Running) | None) => "working",
+    }
+}
+
+/// Formats a size given in bytes, in MiB rounded up; "-" if it is 0 or not known.
+fn size(bytes: Option<u64>) -> String {
+    match bytes {
+        None | Some(0) => "-".into(),
+        Some(bytes) => format!("{} MiB", bytes.div_ceil(MIB)),
+    }
+}
+
+/// Formats a limit; "-" if it is 0 or not known. For the PF, 0 means no limit. For a VF, 0 contexts means not provisioned,
+/// and an execution quantum of 0 means no limit.
+fn limit(value: Option<u32>, unit: &str) -> String {
+    value.filter(|value| *value != 0).map_or_else(|| "-".into(), |value| format!("{value}{unit}"))
+}
+
+/// A column of the table of functions.
+struct Column {
+    title: &'static str,
+    /// Whether the card's family reports what the column shows: if not for any function, the table omits the column.
+    known: fn(&FunctionStatus) -> bool,
+    cell: fn(&FunctionStatus) -> String,
+}
+
+/// The columns behind those for name and state.
+const COLUMNS: [Column; 10] = [
+    Column {
+        title: "POWER",
+        known: |_| true,
+        cell: |function| if function.enabled { function.power_state.clone() } else { "-".into() },
+    },
+    Column {
+        title: "LMEM",
+        known: |function| function.gpu.quota.is_some(),
+        cell: |function| size(function.gpu.quota.as_ref().map(|quota| quota.local_memory)),
+    },
+    Column {
+        title: "GGTT",
+        known: |function| function.gpu.quota.is_some(),
+        cell: |function| size(function.gpu.quota.as_ref().map(|quota| quota.ggtt_size)),
+    },
+    Column {
+        title: "CONTEXTS",
+        known: |function| function.gpu.contexts.is_some(),
+        cell: |function| {
+            let most = limit(function.gpu.quota.as_ref().map(|quota| quota.contexts.count), "");
+            format!("{}/{most}", function.gpu.contexts.unwrap_or(0))
+        },
+    },
+    Column {
+        title: "QUANTUM",
+        known: |function| function.gpu.quota.is_some(),
+        cell: |function| limit(function.gpu.quota.as_ref().map(|quota| quota.scheduling.exec_quantum_ms), " ms"),
+    },
+    Column {
+        title: "ENG TIME",
+        known: |function| function.gpu.engine_time_ns.is_some(),
+        cell: |function| {
+            let time: u64 = function.gpu.engine_time_ns.iter().flatten().map(|(_, time)| time).sum();
+            format!("{:.2} s", time as f64 / 1e9)
+        },
+    },
+    Column { title: "TRAPPED", known: |_| true, cell: |function| function.trapped.total().to_string() },
+    Column { title: "HOST MEM", known: |_| true, cell: |function| size(Some(function.memory_bytes)) },
+    Column {
+        title: "SKIPPED",
+        known: |function| function.gpu.skipped_user_commands.is_some(),
+        cell: |function| function.gpu.skipped_user_commands.unwrap_or(0).to_string(),
+    },
+    Column {
+        title: "IN CTXS",
+        known: |function| function.gpu.skipped_contexts.is_some(),
+        cell: |function| function.gpu.skipped_contexts.unwrap_or(0).to_string(),
+    },
+];
+
+/// Width of a column behind those for name and state, without the space before it.
+const WIDTH: usize = 9;
+
+/// The table of a snapshot.
+pub struct Table<'s>(pub &'s Status);
+
+impl fmt::Display for Table<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Table(status) = self;
+        let Status { card, topology, enabled_vfs, total_vfs, .. } = status;
+        let resident = status.resident_bytes / MIB;
+        match total_vfs {
+            0 => write!(f, "{card}: no VFs")?,
+            _ => write!(f, "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled")?,
+        }
+        writeln!(f, ", up {:.0} s, {resident} MiB resident", status.uptime_seconds)?;
+        let known = |column: &&Column| status.functions.iter().any(column.known);
+        let columns: Vec<&Column> = COLUMNS.iter().filter(known).collect();
+        let mut row = |name: &str, state: &str, cells: &[String]| {
+            let cells: String = cells.iter().map(|cell| format!(" {cell:>WIDTH$}")).collect();
+            writeln!(f, "{}", format!("{name:<9} {state:<10}{cells}").trim_end())
+        };
+        row("FUNCTION", "STATE", &columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>())?;
+        for function in &status.functions {
+            // In this topology the card performs the tasks of the PF driver.
+            let itself = function.number() == 0 && topology == Topology::Provisioned.name();
+            let state = if itself { "built-in" } else { state(function) };
+            let cells: Vec<String> = columns.iter().map(|column| (column.cell)(function)).collect();
+            row(&function.name(), state, &cells)?;
+        }
+        let engine = |EngineStatus { engine, function, .. }: &EngineStatus| {
+            format!("{engine} {}", function.map_or_else(|| "-".into(), name_of))
+        };
+        let engines: Vec<_> = status.engines.iter().map(engine).collect();
+        writeln!(f, "engines: {}", engines.join(", "))?;
+        let version = |(name, version): (&String, &Option<String>)| {
+            format!("{name} {}", version.as_deref().unwrap_or("not loaded"))
+        };
+        let firmware: Vec<_> = status.firmware.iter().map(version).collect();
+        match firmware.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "firmware: {}", firmware.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arctic_gpu::gpu::Quota;
+
+    use super::*;
+
+    /// A VF is shown as "in reset" in every state of an FLR. The FLR also clears Bus Master Enable, so the state in the
+    /// GuC takes precedence over "no driver".
+    #[test]
+    fn every_flr_state_is_shown_as_in_reset() {
+        for name in ["emptying", "reset_pending", "resetting", "clearing"] {
+            for bus_master in [false, true] {
+                let function: FunctionStatus = serde_json::from_value(serde_json::json!({
+                    "function": 1, "state": name, "enabled": true, "connected": true, "power_state": "D0",
+                    "bus_master": bus_master, "guest_sections": 0, "trapped": {}, "memory_bytes": 0,
+                }))
+                .unwrap();
+                assert_eq!(state(&function), "in reset", "{name}, bus mastering: {bus_master}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_lists_resources_by_function() {
+        let mut status: Status = serde_json::from_str(
+            r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
+                "resident_bytes": 104857600, "firmware": {"guc": "70.53.0"},
+                "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
+                "functions": [
+                {"function": 1, "contexts": 4, "on": ["rcs0"], "engine_time_ns": {"render": 1000000000, "copy": 500000000},
+                 "engine_resets": 0, "cat_errors": 0, "skipped_user_commands": 12, "skipped_contexts": 2,
+                 "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 3,
+                 "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
+                             "local_memory": 0}, "memory_bytes": 4194304},
+                {"function": 2, "contexts": 0, "on": [], "engine_time_ns": {}, "quota": {"ggtt_start": 0, "ggtt_size": 0, "local_memory": 1048576,
+                 "contexts": {"begin": 0, "count": 0}, "doorbells": {"begin": 0, "count": 0},
+                 "scheduling": {"exec_quantum_ms": 0, "preempt_timeout_us": 0, "priority": 0}, "thresholds": [0]},
+                 "enabled": false, "connected": false, "power_state": "D0", "bus_master": false,
+                 "guest_sections": 0, "trapped": {"config": 0}, "memory_bytes": 0}]}"#,
+        )
+        .unwrap();
+        let mut quota = Quota { local_memory: 256 << 20, ggtt_size: 64 << 20, ..Quota::default() };
+        quota.contexts.count = 2048;
+        quota.scheduling.exec_quantum_ms = 16;
+        status.functions[0].gpu.quota = Some(quota);
+        let text = Table(&status).to_string();
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
+        assert_eq!(lines[2], "vf1 working D0 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
+        assert_eq!(lines[3], "vf2 absent - 1 MiB - 0/- - 0.00 s 0 - 0 0", "a VF that is not enabled has a quota");
+        assert_eq!(lines[4..], ["engines: rcs0 vf1, bcs0 -", "firmware: guc 70.53.0"]);
+        let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
+        assert_eq!(again, status);
+    }
+
+    /// A family without quotas, contexts and counts of skipped commands has no columns for them.
+    #[test]
+    fn the_table_has_only_columns_of_the_cards_family() {
+        let status: Status = serde_json::from_str(
+            r#"{"card": "HD Graphics", "topology": "native", "uptime_seconds": 7.2, "total_vfs": 0, "enabled_vfs": 0,
+                "resident_bytes": 0, "engines": [{"engine": "rcs0", "function": 0}, {"engine": "bcs0"}],
+                "functions": [
+                {"function": 0, "on": ["rcs0"], "enabled": true, "connected": true, "power_state": "D3hot",
+                 "bus_master": true, "guest_sections": 3, "trapped": {"config": 1}, "memory_bytes": 4194304}]}"#,
+        )
+        .unwrap();
+        let text = Table(&status).to_string();
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[0], "HD Graphics: no VFs, up 7 s, 0 MiB resident");
+        assert_eq!(lines[1..3], ["FUNCTION STATE POWER TRAPPED HOST MEM", "pf working D3hot 1 4 MiB"]);
+        assert_eq!(lines[3..], ["engines: rcs0 pf, bcs0 -"], "no firmware");
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! A snapshot of a running card for display: its functions, its engines, its firmware. The values that a family does not
+//! have are absent, also from the JSON document.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A snapshot of the card. Times and counts start when the card is powered on, or when its firmware starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The physical function, then the VFs of the card in order, enabled or not.
+    pub functions: Vec<FunctionStatus>,
+    /// The engines that are not fused off.
+    pub engines: Vec<EngineStatus>,
+    /// Versions of the micro-controllers' firmware by name, from the file that a driver has loaded, or of the card's own if
+    /// it needs no driver; null if none is running.
+    #[serde(default)]
+    pub firmware: BTreeMap<String, Option<String>>,
+}
+
+/// A snapshot of one function.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FunctionStatus {
+    /// Function number; 0 is the PF.
+    pub function: u8,
+    /// State of the function in the firmware that schedules it; absent if none is running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<FunctionState>,
+    /// Quota that the PF has assigned; absent if no firmware is running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Quota>,
+    /// Number of registered contexts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contexts: Option<u32>,
+    /// Names of the engines on which its contexts are running.
+    #[serde(default)]
+    pub on: Vec<String>,
+    /// Time that its contexts ran on the engines of each class, in nanoseconds. Only classes that it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_time_ns: Option<BTreeMap<String, u64>>,
+    /// Number of engine resets caused by its contexts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine_resets: Option<u64>,
+    /// Number of CAT errors: accesses of its contexts without a valid translation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cat_errors: Option<u64>,
+    /// Number of contexts that have had a command of user space skipped, because the model does not execute it: the
+    /// results of their programs are not valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_contexts: Option<u64>,
+    /// Number of commands skipped in batches of user space since power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_user_commands: Option<u64>,
+    /// Number of commands skipped in the driver's own batches since power-on. Drivers create the default state of
+    /// contexts with them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped_driver_commands: Option<u64>,
+}
+
+/// State of a function in the firmware that schedules it (contract D.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FunctionState {
+    /// Its requests are executed.
+    #[default]
+    Running,
+    /// Paused by the PF: its contexts leave the engines, messages for earlier requests are sent, and its requests stay
+    /// pending.
+    Paused {
+        /// Whether PAUSE_DONE has been sent to the PF.
+        notified: bool,
+    },
+    /// Stopped by the PF; runs again only after a reset.
+    Stopped,
+    /// Reset: the card releases its local memory, then notifies the PF.
+    Emptying,
+    /// Reset: the PF has been notified and has not sent FLR_START yet.
+    ResetPending,
+    /// The PF driver performs its part of the reset, until FLR_FINISH.
+    Resetting,
+    /// Reset without a PF driver: the card clears its memory.
+    Clearing,
+}
+
+/// What the PF has assigned to a function. For the PF, zero means "no limit" (contract D.2).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quota {
+    /// First GGTT address.
+    pub ggtt_start: u64,
+    /// Size of the GGTT range in bytes.
+    pub ggtt_size: u64,
+    /// Local memory in bytes.
+    pub local_memory: u64,
+    /// Context ids.
+    pub contexts: IdRange,
+    /// Doorbells.
+    pub doorbells: IdRange,
+    /// Share of the engines.
+    pub scheduling: Scheduling,
+    /// Thresholds of adverse events, in the order of their keys; 0 = never reported.
+    pub thresholds: Vec<u32>,
+}
+
+/// A contiguous range of ids.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdRange {
+    /// First id.
+    pub begin: u32,
+    /// Number of ids.
+    pub count: u32,
+}
+
+/// A function's share of the engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduling {
+    /// Execution quantum in milliseconds; 0 = unlimited.
+    pub exec_quantum_ms: u32,
+    /// Preemption timeout in microseconds; 0 = none.
+    pub preempt_timeout_us: u32,
+    /// 0 low, 1 normal, 2 high.
+    pub priority: u32,
+}
+
+/// A snapshot of one engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineStatus {
+    /// Engine name.
+    pub engine: String,
+    /// Number of the function for which it executes; absent while the engine is idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<u8>,
+    /// ID of the running context within its function; absent while the engine is idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u16>,
+}
