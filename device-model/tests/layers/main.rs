@@ -87,6 +87,7 @@ const CRATES: &[Crate] = &[
             ("generation", "the descriptor of a hardware generation, which refers to the tables of the units"),
             ("profile", "the card's SKU and limits, from the card file"),
             ("gt", "state that engines and GuC share, and register accesses with side effects"),
+            ("units", "the units that workers step, and the waits for the end of their steps"),
             ("engine", "logical contexts and the command streamer"),
             ("guc", "the GuC: messages, contexts, scheduling, provisioning"),
             ("card", "the whole card: accesses, resets, files of its BARs"),

@@ -16,6 +16,7 @@ mod report;
 mod status;
 #[cfg(test)]
 mod tests;
+mod units;
 mod work;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,9 +26,10 @@ use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
 use self::bar_files::BarFiles;
-use self::contention::Contention;
 use self::deferred::Deferred;
 use self::guc_pending::GucPending;
+use self::locks::GucUnit;
+use self::units::{CardUnits, SteppedUnit};
 use crate::doorbell::{NACK, Page};
 use crate::engine::skipped::SkippedCommand;
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -44,8 +46,8 @@ use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::Gdrst;
 use crate::sync::MutexGuard;
-use crate::topology::EngineId;
-use arctic_base::priority_mutex::PriorityMutex;
+use crate::topology::{EngineId, UnitId};
+use crate::units::{StepLock, Unit};
 use arctic_base::registers::{read_dwords, write_dwords};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
@@ -62,10 +64,11 @@ pub const STEP_BUDGET: u32 = 1024;
 pub struct Card {
     gt: Gt,
     engines: Engines,
-    guc: PriorityMutex<Guc>,
+    guc: Arc<GucUnit>,
     guc_pending: GucPending,
-    deferred: Deferred,
-    contention: Contention,
+    deferred: Arc<Deferred>,
+    /// All units that workers step, in the order of their locks.
+    units: Box<[Arc<dyn SteppedUnit>]>,
     /// The scrubber thread, which returns memory to the host. If not set, [`Card::step`] does this.
     scrubber: OnceLock<Thread>,
     /// The scrubber thread, and the threads that release the local memory of VFs in reset.
@@ -102,22 +105,29 @@ impl Card {
             .with_flat_ccs(layout.usable)
             .with_vfs(vfs);
         let engines = Engines::new(profile.generation(), |engine| profile.has(engine));
-        Card::assembled(Gt::new(profile, memory, host.interrupts, host.clock), engines, bar_files)
+        Card::assembled(Gt::new(profile, memory, host.interrupts, host.clock), engines, Vec::new(), bar_files)
     }
 
     /// Creates a card in the state after reset from its shared state and the engines that are not fused off.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
-        Card::assembled(gt, engines, BarFiles::default())
+        Card::assembled(gt, engines, Vec::new(), BarFiles::default())
     }
 
-    fn assembled(gt: Gt, engines: Engines, bar_files: BarFiles) -> Arc<Self> {
+    /// Creates a card with these units beside the GuC and the engines.
+    pub(crate) fn assembled(
+        gt: Gt,
+        engines: Engines,
+        further: Vec<Arc<dyn SteppedUnit>>,
+        bar_files: BarFiles,
+    ) -> Arc<Self> {
+        let CardUnits { guc, deferred, all: units } = CardUnits::new(&engines, further);
         Arc::new_cyclic(|this| Card {
             gt,
             engines,
-            guc: PriorityMutex::new(Guc::new()),
+            guc,
             guc_pending: GucPending::new(),
-            deferred: Deferred::new(),
-            contention: Contention::new(),
+            deferred,
+            units,
             scrubber: OnceLock::new(),
             threads: Mutex::new(Vec::new()),
             this: this.clone(),
@@ -199,7 +209,7 @@ impl Card {
             if request == TlbInvalidate {
                 // Usually no step waits for the client. i915 before 6.8 polls the register for 4 ms only, in which a
                 // worker may not run.
-                if self.pass_step_boundary_soon() {
+                if self.end_steps_soon() {
                     return;
                 }
                 self.gt.begin_tlb_invalidation();
@@ -241,11 +251,7 @@ impl Card {
                 self.reset_card();
                 self.gt.finish_driver_flr();
             }
-            SideEffect::TlbInvalidate => {
-                // Waits for a step of the GuC, which accesses memory of all functions.
-                drop(self.guc_for(function));
-                self.engines.pass_step_boundary();
-            }
+            SideEffect::TlbInvalidate => self.end_steps(Some(function)),
             SideEffect::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             SideEffect::LoadQueue(engine) => self.load_queue(engine),
             SideEffect::EngineStatus(engine) => {
@@ -258,12 +264,6 @@ impl Card {
             // The engine stops at a step boundary. It has passed one once its lock has been acquired.
             SideEffect::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
-    }
-
-    /// Waits until the GuC and every engine have passed a step boundary, at most for some milliseconds. Returns false if
-    /// one has not.
-    fn pass_step_boundary_soon(&self) -> bool {
-        self.guc_becomes_free() && self.engines.pass_step_boundary_soon()
     }
 
     /// Executes the next deferred register-write request. Only requests of the PF are deferred.
@@ -302,13 +302,14 @@ impl Card {
         }
     }
 
-    /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
+    /// GDRST: resets the GuC and the engines selected by `domains`; with the bit of the whole GT, all units. Their work and
+    /// state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
         let request = Gdrst::from(domains);
         if request.guc() || request.full() {
             guc.reset(&self.gt);
-            self.publish_queued(&guc);
+            self.guc.publish_queued(&guc);
         }
         for id in self.gt.generation.engines.all() {
             if domains >> self.gt.engine(id).reset & 1 != 0 || request.full() {
@@ -317,6 +318,10 @@ impl Card {
                 self.engines.set_runnable(id, false);
                 self.gt.registers.reset_engine(id);
             }
+        }
+        if request.full() {
+            let further = guc.units().iter().filter(|unit| !matches!(unit.id(), UnitId::Engine(_)));
+            further.filter_map(Unit::hold).for_each(|mut unit| unit.reset(&self.gt));
         }
         self.gt.memory.invalidate(ALL_FUNCTIONS);
     }
@@ -333,13 +338,10 @@ impl Card {
     fn reset_all(&self, mut guc: MutexGuard<'_, Guc>) {
         // Atomic with respect to other threads: a concurrent load is either dropped or executed after the reset.
         guc.reset(&self.gt);
-        self.publish_queued(&guc);
+        self.guc.publish_queued(&guc);
         self.deferred.clear().into_iter().for_each(|request| self.deferred_ended(request));
-        let mut held = self.engines.hold();
-        for engine in &mut held {
-            engine.reset(&self.gt);
-            self.engines.set_runnable(engine.id(), false);
-        }
+        let mut held = guc.units().hold();
+        held.iter_mut().for_each(|unit| unit.reset(&self.gt));
         self.gt.memory.forget_vfs();
         self.gt.reset();
         drop(held);
@@ -379,25 +381,17 @@ impl Card {
         let finished = catch_unwind(AssertUnwindSafe(step)).ok();
         if finished.is_none() {
             if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
-                log::error!("a step of the device model panicked (bug): the affected engine or the GuC is reset");
+                log::error!("a step of the device model panicked (bug): the affected unit is reset");
             }
             self.recover();
         }
         finished
     }
 
-    /// Resets the engine or the GuC that a panic left in an inconsistent state. A poisoned lock shows which one
-    /// panicked. A lost context is reported to the scheduler. The driver finds the GuC in reset.
+    /// Resets the unit that a panic left in an inconsistent state. A poisoned lock shows which one panicked.
     fn recover(&self) {
-        if self.guc.is_poisoned() {
-            self.guc().reset(&self.gt);
-            self.guc.clear_poison();
-        }
-        for id in self.gt.generation.engines.all() {
-            if let Some(load) = self.engines.abandon(id, &self.gt) {
-                self.report_outcome(id, load, Outcome::Halted(Halt::Bug), None);
-            }
-        }
+        let panicked = |unit: &&Arc<dyn SteppedUnit>| unit.lock().is_some_and(StepLock::is_poisoned);
+        self.units.iter().filter(panicked).for_each(|unit| unit.recover(self));
         if let Err(error) = self.guc().restart_builtin(&self.gt, &self.engines) {
             log::error!("the GuC failed to restart after a reset: {error:?}");
         }

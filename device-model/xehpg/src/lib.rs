@@ -58,3 +58,5 @@ mod residency;
 pub mod sensors;
 #[doc(hidden)]
 pub mod topology;
+#[doc(hidden)]
+pub mod units;

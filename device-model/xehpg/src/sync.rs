@@ -11,7 +11,7 @@
 //! | 1 | `CardFunction::placed` (`src/card/function.rs`), the configuration lock; the PF's, then VFs', one at a time | a change of configuration space and its reports to `Machine`, in order | threads that write configuration space or reset a function | MSIs in flight (waits 1 and 2), the machine's callbacks |
 //! | 1 | `CardFunction::processing` (`src/card/function.rs`) | from reading the event of a register to the card's processing of the write | vCPUs, event threads | |
 //! | 2 | `Card::guc` ([`card`](crate::card)), a [`PriorityMutex`](arctic_base::priority_mutex) | the GuC and its records of every function | workers, after the threads that wait already; with priority: accesses that the GuC executes at once, resets | step boundaries, replies of a client (wait 4) |
-//! | 3 | `Engines`, one [`PriorityMutex`](arctic_base::priority_mutex) for each engine; several only by `Engines::hold`, which takes them by index | the engine and the context that it runs | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
+//! | 3 | the units below the GuC ([`Units`]): one [`PriorityMutex`](arctic_base::priority_mutex) for each engine, and for each further unit; several only by `Units::hold`, which takes them in the order of the list | the engine and the context that it runs; the state of the unit | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
 //! | 4 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
 //! | 5 | `Storage::unused`, by the scrubber only with `try_lock` | ranges that store no frame | the scrubber; the thread that moved frames | as 4 |
 //! | 5 | `Gt::forcewake` | a forcewake request or a permission of RC6, its acknowledgement and 6 `Residency::sleep` as one change | vCPUs, the GuC, resets | |
@@ -41,7 +41,7 @@
 //! | 2 | `MsiSink::settle` over vfio-user (`src/vfio_user/irq.rs`) | eventfd writes of the notifier thread, which takes only leaves | 1 | at most 5 ms |
 //! | 3 | `Interrupts::change` that disables the tree | MSIs of the tree in flight | none, 2 in an FLR, or 2 and all of 3 in a reset | as wait 1; engines that are held send nothing |
 //! | 4 | `Inbox::wait` (`src/vfio_user/inbox.rs`) | a reply of the client that maps the guest's memory | 2 or 3 | budgets of step and client. The connection's thread may wait for 2 or 3: while it executes a request, the waiting thread receives the reply itself. A client may be unable to reply before that request has ended (QEMU): the wait then ends after 20 ms, once for each request of the client, and the access is tried again in a later step |
-//! | 5 | `Engines::pass_step_boundary`, `Engines::end_steps_of` | each engine's current step, or each that uses memory of the functions concerned; one engine at a time | none, or 2 | a step is bounded (about 1 ms, and wait 4) |
+//! | 5 | `Card::end_steps`, `Units::end_steps_of` | each unit's current step, or each that uses memory of the functions concerned; one unit at a time | none, or 2 | a step is bounded (about 1 ms, and wait 4) |
 //! | 6 | `GuestMemory::unmap` (`src/vfio_user/memory`) | views that began before the unmap | none | views end with their step; at most 1 s |
 //! | 7 | `Deferred::push_within` | a worker that executes an earlier deferred request | 1 | the request ends by wait 4; at most 1 s |
 //! | 8 | `EventCount::wait`, `Subscription::take`, the BAR programming thread | work | none | |
@@ -50,5 +50,6 @@
 //! `Engines::try_lock_members` or an engine in use does something else.
 //!
 //! [`Memory::begin_emptying`]: crate::memory::Memory::begin_emptying
+//! [`Units`]: crate::units::Units
 
 pub use arctic_base::sync::*;

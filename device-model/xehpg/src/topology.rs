@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The engines of a generation, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
+//! The engines of a generation, and their identifiers in the interrupt, GuC and register interfaces (contract K.3); the
+//! identities of all units that workers step.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use arctic_sriov::number::byte;
@@ -274,6 +275,49 @@ impl EngineId {
     pub fn bit(self) -> u32 {
         const { assert!(MAX_ENGINES <= 32) };
         1 << self.0
+    }
+}
+
+/// A unit of the card that workers step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UnitId {
+    /// The execution of register writes that were deferred to a worker.
+    DeferredWrites,
+    /// The GuC.
+    Guc,
+    /// An engine.
+    Engine(EngineId),
+    /// The return of unused memory to the host.
+    UnusedMemory,
+    /// A unit beside these, with a number below [`FURTHER_UNITS`]. No two units of a card have the same.
+    Further(u8),
+}
+
+/// Maximum number of units of a card beside its engines, the GuC and the work on registers and memory.
+pub const FURTHER_UNITS: usize = 16;
+
+/// Length of arrays that are indexed by [`UnitId::index`].
+pub const MAX_UNITS: usize = MAX_ENGINES + 3 + FURTHER_UNITS;
+
+impl UnitId {
+    /// Returns the index for arrays of [`MAX_UNITS`] entries.
+    #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "the sums are below MAX_UNITS")]
+    pub fn index(self) -> usize {
+        match self {
+            UnitId::Engine(engine) => engine.index(),
+            UnitId::DeferredWrites => MAX_ENGINES,
+            UnitId::Guc => MAX_ENGINES + 1,
+            UnitId::UnusedMemory => MAX_ENGINES + 2,
+            UnitId::Further(number) => MAX_ENGINES + 3 + usize::from(number) % FURTHER_UNITS,
+        }
+    }
+}
+
+impl From<EngineId> for UnitId {
+    #[inline]
+    fn from(engine: EngineId) -> UnitId {
+        UnitId::Engine(engine)
     }
 }
 

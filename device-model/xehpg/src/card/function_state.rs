@@ -140,12 +140,14 @@ impl<'c> FunctionState<'c> {
         GgttState { memory: &self.card.gt.memory, function: self.function, indices }
     }
 
-    /// Saves a VF, which must be paused or stopped. Its state stays as it is.
+    /// Saves a VF, which must be paused or stopped. Its state stays as it is. Waits for the end of steps that use the VF's
+    /// memory.
     pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
         let (card, function) = (self.card, self.function);
         if card.gt.memory.is_emptying(function) {
             return Err(SaveError::Running);
         }
+        self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
         let registers = Registers { gt: &card.gt, function }.save()?;
         let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
@@ -162,13 +164,15 @@ impl<'c> FunctionState<'c> {
     }
 
     /// Restores a VF, which must be paused or stopped and provisioned like the saved one; its GGTT range, contexts and
-    /// doorbells may begin elsewhere. Does not access the VF's memory: its contents may follow until it is resumed.
+    /// doorbells may begin elsewhere. Does not access the VF's memory: its contents may follow until it is resumed. Waits
+    /// for the end of steps that use it.
     ///
     /// Changes nothing if the VF is not paused or stopped, or if its quotas differ. After another error, nothing that a
     /// driver had set up remains, apart from GGTT entries and registers.
     pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
         let (card, function) = (self.card, self.function);
         let mut ggtt = self.ggtt_state();
+        self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
         // While the memory of a reset is being emptied, what is written to the VF's memory may be lost.
         if !unit.stopped() || card.gt.memory.is_emptying(function) {

@@ -15,6 +15,7 @@ use crate::guc::{Guc, doorbell};
 use crate::host::{Function, MAX_VFS, functions};
 use crate::profile::provision::Quota;
 use crate::sync::IgnorePoison;
+use crate::topology::EngineId;
 
 /// Value of each byte read in response to an unsupported request.
 const UNSUPPORTED: u8 = 0xff;
@@ -51,20 +52,17 @@ impl VirtualFunctions for Card {
         self.vfs.load(Ordering::Acquire)
     }
 
-    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
-    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
-    /// false. Does not block on a lock.
+    /// Returns whether a function other than `function`, or a reset of one, currently waits for a unit. A step of
+    /// `function` that waits for a response from its client may wait without a timeout only while this returns false. Does
+    /// not block on a lock.
     fn delays_others(&self, function: Function) -> bool {
-        let others = !function.bit();
-        if self.contention.delays_any_of(others) || self.guc_pending.waiting(others) {
+        if self.guc_pending.waiting(!function.bit()) || self.unit_locks().any(|lock| lock.delays_others(function)) {
             return true;
         }
         let now = self.gt.clock.now();
-        self.engines.present().any(|id| {
-            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
-            // If an engine is due and not locked, no worker is available for it.
-            self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
-        })
+        // If an engine is due and not locked, no worker is available for it.
+        let due = |id: &EngineId| self.engines.runnable(*id) && self.engines.next_poll(*id) <= now;
+        self.engines.present().filter(due).any(|id| self.engines.try_lock(id).is_some())
     }
 }
 

@@ -91,8 +91,7 @@ impl Gpu for Card {
         &*self.gt.clock
     }
 
-    /// If a step panics, only the engine or the GuC that was stepped loses its work. The other engines and functions
-    /// continue.
+    /// If a step panics, only the unit that was stepped loses its work. The other units and functions continue.
     fn work(&self) -> WorkStatus {
         self.guarded(|| self.step()).unwrap_or(WorkStatus::Busy)
     }
@@ -102,8 +101,7 @@ impl Gpu for Card {
     }
 
     fn quiesce(&self) {
-        drop(self.guc());
-        self.engines.pass_step_boundary();
+        self.end_steps(None);
     }
 
     fn report(&self) -> Report {

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod parallel;
+mod units;
 
 use crate::gpu::{Gpu, Status, VirtualFunctions};
 use std::time::Duration;
@@ -168,7 +169,7 @@ fn step_delays_functions_that_wait_for_its_locks() {
     assert_eq!(held_up(), [true; 2]);
     card.guc_pending.due(0);
     card.guc_pending.take_notified();
-    card.contention.set_queued(VF1.bit());
+    card.guc.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
     card.step();
     assert_eq!(held_up(), [true, false], "unchanged until a GuC step");
@@ -222,7 +223,7 @@ fn memory_is_cleared_without_a_lock() {
         }
         std::thread::sleep(Duration::from_millis(50));
         for _ in 0..20 {
-            assert!(card.guc.try_lock().is_some(), "the GuC's lock is held");
+            assert!(card.guc.end_step_soon(), "the GuC's lock is held");
             assert!(card.engines.present().all(|id| card.engines.try_lock(id).is_some()), "an engine's lock is held");
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The work that is executed by worker threads, or by calls of [`Card::step`]: one bounded step of each timed unit.
+//! The work that is executed by worker threads, or by calls of [`Card::step`]: one bounded step of each unit.
 
+use super::units::Stepped;
 use super::{Card, STEP_BUDGET};
 use crate::engine::{Engine, Load, Outcome};
 use crate::gpu::WorkStatus;
@@ -10,24 +11,6 @@ use crate::pci::LMEM_BAR;
 use crate::sync::MutexGuard;
 use crate::topology::EngineId;
 
-/// Result of a step of a timed unit.
-struct Stepped {
-    /// Some work was executed. More may be pending.
-    worked: bool,
-    /// When the unit is next due, in ns of the card's clock; `u64::MAX` if at no known time.
-    next: u64,
-}
-
-impl Default for Stepped {
-    fn default() -> Self {
-        Stepped { worked: false, next: u64::MAX }
-    }
-}
-
-/// The timed units, in the order in which a worker steps them. A step receives the time at which the round began.
-const TIMED_UNITS: &[fn(&Card, u64) -> Stepped] =
-    &[Card::step_deferred, Card::step_guc, Card::step_engines, Card::tidy_memory];
-
 impl Card {
     /// Runs the GuC's step if one is due and no other thread has taken it. A thread that already serves events can use
     /// this to avoid waking the workers for a notification that makes no engine runnable.
@@ -35,12 +18,12 @@ impl Card {
         self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
-    /// Executes a bounded amount of pending work: a step of each timed unit.
+    /// Executes a bounded amount of pending work: a step of each unit.
     pub fn step(&self) -> WorkStatus {
         let now = self.gt.clock.now();
         let (mut busy, mut next) = (false, u64::MAX);
-        for step in TIMED_UNITS {
-            let stepped = step(self, now);
+        for unit in &self.units {
+            let stepped = unit.step(self, now);
             busy |= stepped.worked;
             next = next.min(stepped.next);
         }
@@ -48,7 +31,7 @@ impl Card {
     }
 
     /// Runs a GuC step if one is due.
-    fn step_guc(&self, now: u64) -> Stepped {
+    pub(super) fn step_guc(&self, now: u64) -> Stepped {
         let worked = self.guc_pending.due(now);
         if worked {
             self.step_due_guc();
@@ -58,9 +41,9 @@ impl Card {
 
     fn step_due_guc(&self) {
         let (step, sooner) = {
-            let mut guc = self.guc_for_calls();
+            let mut guc = self.guc.lock_for_step();
             let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_notified());
-            self.publish_queued(&guc);
+            self.guc.publish_queued(&guc);
             (step, self.guc_pending.set_deadline(step.next))
         };
         for function in functions(step.interrupts) {
@@ -79,26 +62,21 @@ impl Card {
         }
     }
 
-    /// Runs a step of each engine that has a context and is not waiting. Engines are stepped regardless of how often
+    /// Runs a step of an engine that has a context and is not waiting. Engines are stepped regardless of how often
     /// functions notify the GuC, so they cannot starve.
-    fn step_engines(&self, now: u64) -> Stepped {
-        let mut stepped = Stepped::default();
-        for id in self.engines.present() {
-            if !self.engines.runnable(id) {
-                continue;
-            }
-            let next_poll = self.engines.next_poll(id);
-            if next_poll > now {
-                stepped.next = stepped.next.min(next_poll);
-            } else {
-                stepped.worked |= self.step_engine(id, now);
-            }
+    pub(super) fn step_engine(&self, id: EngineId, now: u64) -> Stepped {
+        if !self.engines.runnable(id) {
+            return Stepped::default();
         }
-        stepped
+        let next = self.engines.next_poll(id);
+        if next > now {
+            return Stepped { worked: false, next };
+        }
+        Stepped { worked: self.step_runnable(id, now), ..Stepped::default() }
     }
 
     /// Returns a bounded amount of unused memory to the host, or wakes the thread that does it.
-    fn tidy_memory(&self, _: u64) -> Stepped {
+    pub(super) fn tidy_memory(&self) -> Stepped {
         let mut stepped = Stepped::default();
         if self.gt.memory.untidy() {
             match self.scrubber.get() {
@@ -109,14 +87,9 @@ impl Card {
         stepped
     }
 
-    /// Executes one register write that was deferred to a worker.
-    fn step_deferred(&self, _: u64) -> Stepped {
-        Stepped { worked: self.carry_out_deferred(), ..Stepped::default() }
-    }
-
     /// Steps one engine unless another worker is stepping it; with it, the engines that run the other members of a
     /// parallel context. Returns whether the worker should poll for more work.
-    fn step_engine(&self, id: EngineId, now: u64) -> bool {
+    fn step_runnable(&self, id: EngineId, now: u64) -> bool {
         let Some((engine, load)) = self.try_lock_loaded(id) else { return self.engines.wanted(id) };
         match load {
             None => true,

@@ -2,7 +2,7 @@
 //! All engines of the card: their locks, when each is stepped next, and reports of steps to the GuC.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 use arctic_base::priority_mutex::{PriorityGuard, PriorityMutex};
 use arctic_base::wakeup::{EngineWakeup, MemoryGeneration};
@@ -13,9 +13,9 @@ use crate::command::Origin;
 use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::host::Function;
-use crate::memory::Memory;
 use crate::sync::{IgnorePoison, MutexGuard};
-use crate::topology::EngineId;
+use crate::topology::{EngineId, UnitId};
+use crate::units::{HeldUnit, StepLock, Unit};
 
 /// Report to the GuC after a step of a context that the GuC has submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,14 @@ pub struct EngineReport {
 /// All engines of the card, each with a separate lock. Lock order: GuC before engine.
 pub struct Engines {
     generation: &'static Generation,
-    slots: Vec<Slot>,
+    slots: Vec<Arc<EngineUnit>>,
     changes: MemoryGeneration,
     reports: Mutex<Vec<EngineReport>>,
 }
 
-struct Slot {
+/// An engine with its lock, and when it is stepped next.
+pub struct EngineUnit {
+    id: EngineId,
     engine: PriorityMutex<Engine>,
     present: bool,
     wakeup: EngineWakeup,
@@ -46,13 +48,44 @@ struct Slot {
     members: Mutex<()>,
 }
 
-/// Attempts to lock an engine for which a caller must not wait without a limit. Each takes about a microsecond.
-pub const SOON: u32 = 4096;
+impl EngineUnit {
+    /// The engine's identity.
+    pub fn engine(&self) -> EngineId {
+        self.id
+    }
+}
+
+impl Unit for EngineUnit {
+    fn id(&self) -> UnitId {
+        self.id.into()
+    }
+
+    fn lock(&self) -> Option<&dyn StepLock> {
+        Some(&self.engine)
+    }
+
+    fn hold(&self) -> Option<Box<dyn HeldUnit + '_>> {
+        Some(Box::new(HeldEngine { engine: self.engine.hold(), wakeup: &self.wakeup }))
+    }
+}
+
+struct HeldEngine<'e> {
+    engine: PriorityGuard<'e, Engine>,
+    wakeup: &'e EngineWakeup,
+}
+
+impl HeldUnit for HeldEngine<'_> {
+    fn reset(&mut self, gt: &Gt) {
+        self.engine.reset(gt);
+        self.wakeup.set_runnable(false);
+    }
+}
 
 impl Engines {
     /// Creates all engines of `generation`. Engines for which `present` returns false are fused off and never run.
     pub fn new(generation: &'static Generation, present: impl Fn(EngineId) -> bool) -> Self {
-        let slot = |id| Slot {
+        let slot = |id| EngineUnit {
+            id,
             engine: PriorityMutex::new(Engine::new(generation, id)),
             present: present(id),
             wakeup: EngineWakeup::new(),
@@ -60,20 +93,25 @@ impl Engines {
         };
         Engines {
             generation,
-            slots: generation.engines.all().map(slot).collect(),
+            slots: generation.engines.all().map(|id| Arc::new(slot(id))).collect(),
             changes: MemoryGeneration::new(),
             reports: Mutex::default(),
         }
     }
 
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
-    fn slot(&self, id: EngineId) -> &Slot {
+    fn slot(&self, id: EngineId) -> &EngineUnit {
         &self.slots[id.index()]
     }
 
     /// Returns the engines that are not fused off.
     pub fn present(&self) -> impl Iterator<Item = EngineId> {
         self.generation.engines.all().filter(|id| self.slot(*id).present)
+    }
+
+    /// The engines that are not fused off, as units of the card, by index.
+    pub fn units(&self) -> impl Iterator<Item = Arc<EngineUnit>> {
+        self.slots.iter().filter(|slot| slot.present).cloned()
     }
 
     /// Returns whether the engine is not fused off.
@@ -108,8 +146,8 @@ impl Engines {
         Some(load)
     }
 
-    /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine through
-    /// [`Engines::hold`].
+    /// Returns whether a thread waits in [`Engines::lock`] or [`Unit::hold`], or holds the engine through
+    /// [`Unit::hold`].
     pub fn wanted(&self, id: EngineId) -> bool {
         self.slot(id).engine.wanted()
     }
@@ -207,41 +245,5 @@ impl Engines {
             counts.map(|(function, origin, name, count)| (id, function, origin, name, count)).collect::<Vec<_>>()
         };
         self.present().flat_map(of).collect()
-    }
-
-    /// Locks all engines that are not fused off. No engine executes a step until the guards are dropped. Workers yield
-    /// instead of sleeping while an engine is held. Must not be called with an engine's lock held: deadlock. No other
-    /// code path holds the locks of two engines at a time.
-    pub fn hold(&self) -> Vec<PriorityGuard<'_, Engine>> {
-        self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
-    }
-
-    /// Runs `work` while no engine executes a step, for changes that must be atomic with respect to steps.
-    pub fn with_engines_stopped<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _held = self.hold();
-        work()
-    }
-
-    /// Blocks until every engine whose current step uses memory of `functions` (one bit each) has passed a step
-    /// boundary. Translations and guest mappings of these functions that were changed before the call, and invalidated
-    /// in the TLBs, are then no longer in use.
-    pub fn end_steps_of(&self, functions: u64, memory: &Memory) {
-        for id in self.present().filter(|id| memory.used_by(*id, functions)) {
-            drop(self.lock(id));
-        }
-    }
-
-    /// Blocks until every engine has passed a step boundary. State used by steps that started before the call is then
-    /// no longer in use.
-    pub fn pass_step_boundary(&self) {
-        for id in self.present() {
-            drop(self.lock(id));
-        }
-    }
-
-    /// As [`Engines::pass_step_boundary`], but gives up if a step does not end soon: after milliseconds. Returns whether
-    /// every engine has passed a step boundary. A caller for which a step may wait must use this: deadlock.
-    pub fn pass_step_boundary_soon(&self) -> bool {
-        self.present().all(|id| self.slot(id).engine.lock_soon(SOON).is_some())
     }
 }

@@ -46,7 +46,7 @@ use crate::registers::engine_offsets::{self as reg, GLOBALS};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
 pub use counters::Counters;
-pub use engines::{EngineReport, Engines, SOON};
+pub use engines::{EngineReport, EngineUnit, Engines};
 use fetch::Window;
 use running::Running;
 use skipped::{MOST_WARNINGS, SkippedCommand};

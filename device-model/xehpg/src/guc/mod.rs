@@ -26,6 +26,7 @@ use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::{DMA_CTRL, DmaCtrl, GUC_STATUS};
+use crate::units::Units;
 use functions::GucFunction;
 use load::ads::Ads;
 use load::dma::{DmaEngine, Transfer};
@@ -64,8 +65,9 @@ impl Step {
 }
 
 /// The emulated GuC.
-#[derive(Default)]
 pub struct Guc {
+    /// The units for whose steps it waits.
+    units: Units,
     state: Option<Box<GucState>>,
     tlb: Tlb,
     reports: Vec<EngineReport>,
@@ -79,9 +81,24 @@ pub struct Guc {
 }
 
 impl Guc {
-    /// Creates a GuC in reset.
-    pub fn new() -> Self {
-        Self::default()
+    /// Creates a GuC in reset. `units` are all units of the card that access memory, but the GuC.
+    pub fn new(units: Units) -> Self {
+        Guc {
+            units,
+            state: None,
+            tlb: Tlb::default(),
+            reports: Vec::new(),
+            out: Vec::new(),
+            persistent: PersistentState::default(),
+            dma: DmaEngine::default(),
+            retry_time: RetryTime::default(),
+            quotas: Vec::new(),
+        }
+    }
+
+    /// The units for whose steps the GuC waits: those below its lock.
+    pub fn units(&self) -> &Units {
+        &self.units
     }
 
     /// Handles a write to DMA_CTRL that sets the start bit: carries out the transfer and, if it is that of a kernel,
@@ -171,9 +188,8 @@ impl Guc {
         self.quotas = quotas.to_vec();
         let shared = self.restart_builtin(gt, engines);
         // Scrub the local memory: a VF must not read data of the previous owner.
-        engines.with_engines_stopped(|| {
-            (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf))
-        });
+        self.units
+            .while_stopped(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
         shared
     }
 
@@ -195,7 +211,7 @@ impl Guc {
         ));
         state.builtin_pf = true;
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
         let shared = builtin_pf::share_out(&mut state, &mut ctx, &self.quotas);
         self.state = Some(state);
         gt.registers.set(GUC_STATUS, firmware::STATUS_READY.into());
@@ -216,7 +232,7 @@ impl Guc {
             return;
         }
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, function, &mut self.out);
         mailbox::answer(state, &mut ctx);
     }
 
@@ -232,7 +248,7 @@ impl Guc {
             return FunctionReset::Unled;
         };
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, function, &mut self.out);
         control::function_reset(state, &mut ctx, function)
     }
 
@@ -246,7 +262,7 @@ impl Guc {
         }
         let Some(state) = &mut self.state else { return true };
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, function, &mut self.out);
         control::announce_reset(state, &mut ctx, function);
         true
     }
@@ -256,7 +272,7 @@ impl Guc {
         let last = gt.memory.end_clearing(function);
         let Some(state) = &mut self.state else { return };
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, function, &mut self.out);
         control::finish_reset(state, &mut ctx, function, last);
     }
 
@@ -273,7 +289,7 @@ impl Guc {
         }
         let Some(state) = &mut self.state else { return Step::default() };
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
         state.step(&mut ctx, &self.reports, notified)
     }
 
@@ -297,7 +313,7 @@ impl Guc {
     pub(crate) fn unit<'g>(&'g mut self, gt: &'g Gt, engines: &Engines, function: Function) -> Option<saved::Unit<'g>> {
         let state = self.state.as_deref_mut()?;
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
         doorbell::serve(state, &mut ctx);
         state.post(&mut ctx);
         Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
@@ -314,7 +330,7 @@ impl Guc {
     ) -> Result<(), Error> {
         let Some(state) = &mut self.state else { return Err(Error::InvalidState) };
         let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
         control::set_paused(state, &mut ctx, function, paused)
     }
 

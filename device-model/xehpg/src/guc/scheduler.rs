@@ -38,6 +38,7 @@ use crate::host::{Function, RetryTime, functions};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
+use crate::units::Units;
 
 /// G2H: scheduling of a context was enabled or disabled.
 const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
@@ -64,6 +65,8 @@ pub struct GucCtx<'t> {
     pub gt: &'t Gt,
     /// The engines. Lock order: engine locks are taken after the GuC's lock.
     pub engines: &'t Engines,
+    /// The units for whose steps the GuC waits, the engines among them.
+    pub units: &'t Units,
     /// Guest memory of the functions.
     pub views: &'t GuestMappings<'t>,
     /// The GuC's TLB.
@@ -81,12 +84,13 @@ impl<'t> GucCtx<'t> {
     pub fn new(
         gt: &'t Gt,
         engines: &'t Engines,
+        units: &'t Units,
         views: &'t GuestMappings<'t>,
         tlb: &'t mut Tlb,
         function: Function,
         out: &'t mut Vec<(Function, Outgoing)>,
     ) -> Self {
-        GucCtx { gt, engines, views, tlb, function, now: gt.clock.now(), out }
+        GucCtx { gt, engines, units, views, tlb, function, now: gt.clock.now(), out }
     }
 
     /// Returns the engine time of `engine`, in nanoseconds.

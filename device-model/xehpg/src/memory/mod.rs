@@ -25,7 +25,7 @@ use arctic_base::memory::epoch::{Epochs, StepFunctions};
 use vm_memory::VolatileSlice;
 
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
-use crate::topology::{EngineId, MAX_ENGINES};
+use crate::topology::{MAX_UNITS, UnitId};
 pub use gam::Gam;
 use ggtt::Ggtt;
 use ppgtt::PageTableFormat;
@@ -127,8 +127,8 @@ pub struct Memory {
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
     epochs: Epochs,
-    /// The functions whose memory the current step of each engine uses.
-    steps: [StepFunctions; MAX_ENGINES],
+    /// The functions whose memory the current step of each unit uses, by [`UnitId::index`].
+    steps: [StepFunctions; MAX_UNITS],
     flat_ccs: Option<u64>,
     /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
@@ -190,22 +190,22 @@ impl Memory {
         GuestMappings { dma: &*self.dma, taken: [const { OnceLock::new() }; FUNCTIONS], step: None }
     }
 
-    /// Cache of guest mappings for one step of `engine` and all threads that execute parts of it, or another operation
-    /// with the engine's lock held. While it exists, it records whose memory the step uses ([`Memory::used_by`]). Must
-    /// not be held beyond the end of the step, and an engine must not have two at a time.
-    #[allow(clippy::indexing_slicing, reason = "EngineId::index is below MAX_ENGINES")]
-    pub fn step_views(&self, engine: EngineId) -> GuestMappings<'_> {
-        let functions = &self.steps[engine.index()];
-        debug_assert!(!functions.contains(ALL_FUNCTIONS), "the engine's last step has not ended");
+    /// Cache of guest mappings for one step of `unit` and all threads that execute parts of it, or another operation
+    /// with the unit's lock held. While it exists, it records whose memory the step uses ([`Memory::used_by`]). Must
+    /// not be held beyond the end of the step, and a unit must not have two at a time.
+    #[allow(clippy::indexing_slicing, reason = "UnitId::index is below MAX_UNITS")]
+    pub fn step_views(&self, unit: impl Into<UnitId>) -> GuestMappings<'_> {
+        let functions = &self.steps[unit.into().index()];
+        debug_assert!(!functions.contains(ALL_FUNCTIONS), "the unit's last step has not ended");
         let taken = [const { OnceLock::new() }; FUNCTIONS];
         GuestMappings { dma: &*self.dma, taken, step: Some(Step(functions)) }
     }
 
-    /// Returns whether the current step of `engine` may use memory of `functions` (one bit each) by translations or
+    /// Returns whether the current step of `unit` may use memory of `functions` (one bit each) by translations or
     /// guest mappings that were changed before this call. A step that begins later uses the new ones.
-    #[allow(clippy::indexing_slicing, reason = "EngineId::index is below MAX_ENGINES")]
-    pub fn used_by(&self, engine: EngineId, functions: u64) -> bool {
-        self.steps[engine.index()].contains(functions)
+    #[allow(clippy::indexing_slicing, reason = "UnitId::index is below MAX_UNITS")]
+    pub fn used_by(&self, unit: impl Into<UnitId>, functions: u64) -> bool {
+        self.steps[unit.into().index()].contains(functions)
     }
 
     /// Returns whether accesses to `function`'s guest memory may send a request to its client
@@ -215,14 +215,14 @@ impl Memory {
     }
 
     /// Invalidates the translations of `functions` (one bit each) in all TLBs; a TLB that holds such translations is
-    /// flushed before its next step. The invalidation must not be reported as complete before each engine whose step
+    /// flushed before its next step. The invalidation must not be reported as complete before each unit whose step
     /// uses memory of these functions has passed a step boundary ([`Memory::used_by`]).
     pub fn invalidate(&self, functions: u64) {
         self.epochs.invalidate(functions);
     }
 
-    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::step_views`] if
-    /// `tlb` is an engine's, otherwise from [`Memory::views`]. Further threads of the same step use
+    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`] if
+    /// `tlb` is the GuC's, otherwise from [`Memory::step_views`]. Further threads of the same step use
     /// [`Gam::for_worker`].
     pub fn gam<'m>(&'m self, function: Function, views: &'m GuestMappings<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
         // Before the epoch is read.
@@ -337,8 +337,8 @@ impl Memory {
 
     /// Moves each frame to the region of the VF to which the current LMTT assigns it, so that the VMM's mapping of that
     /// VF's LMEM BAR exposes it. A frame that moves loses its contents ([`storage`]); the duration does not depend on
-    /// the contents. Must be called while all engines are stopped ([`crate::engine::Engines::with_engines_stopped`]) and with
-    /// the GuC's lock held, when the PF reports a change of the LMTT or of a quota. [`Memory::scrub`] releases the
+    /// the contents. Must be called while all units are stopped (`Units::while_stopped`) and with the GuC's
+    /// lock held, when the PF reports a change of the LMTT or of a quota. [`Memory::scrub`] releases the
     /// memory that the moved frames occupied.
     pub fn adopt_lmtt(&self) {
         let moved = self.storage.settle(&self.places());
@@ -467,7 +467,7 @@ impl Memory {
     }
 
     /// Removes the local memory and the GGTT tables of all VFs: PF FLR or conventional reset (V13-114, V13-115). All
-    /// engines must be stopped.
+    /// units must be stopped.
     pub fn forget_vfs(&self) {
         self.set_lmem_cfg(0);
         for vf in Function::vfs() {
@@ -528,7 +528,7 @@ pub struct GuestMappings<'m> {
     step: Option<Step<'m>>,
 }
 
-/// The record of an engine's step, which ends when this is dropped.
+/// The record of a unit's step, which ends when this is dropped.
 struct Step<'m>(&'m StepFunctions);
 
 impl Drop for Step<'_> {

@@ -280,7 +280,7 @@ fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<
 /// G2H: response to TLB_INVALIDATION and TLB_INVALIDATION_ALL.
 const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
-/// Executes all pending invalidations and sends each response to the function that requested it. Waits for the engines
+/// Executes all pending invalidations and sends each response to the function that requested it. Waits for the units
 /// whose current steps use memory of the functions concerned, and for no others.
 pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let Invalidations { requested, drop, wait } = std::mem::take(&mut guc.invalidations);
@@ -288,7 +288,7 @@ pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         return;
     }
     ctx.gt.memory.invalidate(drop);
-    ctx.engines.end_steps_of(wait, &ctx.gt.memory);
+    ctx.units.end_steps_of(wait, &ctx.gt.memory);
     for function in functions(requested) {
         for seqno in guc.of(function).client.invalidations.drain(..) {
             ctx.send_message(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));

@@ -213,7 +213,7 @@ fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.forget(ctx, vf);
     // Contexts of the PF may use memory of the VF.
     ctx.gt.memory.invalidate(vf.bit());
-    ctx.engines.end_steps_of(vf.bit(), &ctx.gt.memory);
+    ctx.units.end_steps_of(vf.bit(), &ctx.gt.memory);
     guc.of(vf).watch.forget();
 }
 
@@ -330,7 +330,7 @@ pub mod second_level {
     /// assigns them (contract D.5).
     pub fn adopt(ctx: &mut GucCtx<'_>) {
         ctx.gt.memory.prepare_adoption();
-        ctx.engines.with_engines_stopped(|| ctx.gt.memory.adopt_lmtt());
+        ctx.units.while_stopped(|| ctx.gt.memory.adopt_lmtt());
     }
 
     /// Discards the GGTT entries that the VF has written.

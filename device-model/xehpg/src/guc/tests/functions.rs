@@ -437,7 +437,7 @@ fn invalidations_are_answered_to_the_requester() {
 }
 
 /// Contract B.6, C.5: a response waits for a step that uses memory of the requester, but not for a step of another
-/// function. The PF also waits for steps of VFs if it invalidates the GGTT.
+/// function. The PF also waits for steps of VFs if it invalidates the GGTT. So it is with steps of every unit.
 #[test]
 fn invalidations_wait_for_steps_of_their_function() {
     const FULL: u32 = 0x8000_0000;
@@ -456,7 +456,10 @@ fn invalidations_wait_for_steps_of_their_function() {
         (&vf, GGTT, VF1.function(), true),
         (&vf, GGTT, Function::PF, false),
     ];
-    for (n, (send, operation, used, waits)) in cases.into_iter().enumerate() {
+    let units = rig.host.guc.units().clone();
+    let [engine, further] = [units.iter().next().unwrap(), units.iter().last().unwrap()];
+    let cases = cases.into_iter().enumerate();
+    for ((n, (send, operation, used, waits)), unit) in cases.flat_map(|case| [(case, engine), (case, further)]) {
         send(&mut rig, operation);
         let Host { gt, engines, guc, .. } = &mut rig.host;
         let (gt, engines) = (&*gt, &*engines);
@@ -466,9 +469,8 @@ fn invalidations_wait_for_steps_of_their_function() {
         std::thread::scope(|scope| {
             let ended = &ended;
             scope.spawn(move || {
-                let id = engines.present().next().unwrap();
-                let _step = engines.lock(id);
-                let (views, mut tlb) = (gt.memory.step_views(id), Tlb::default());
+                let _step = unit.hold();
+                let (views, mut tlb) = (gt.memory.step_views(unit.id()), Tlb::default());
                 gt.memory.gam(used, &views, &mut tlb);
                 begun.send(()).unwrap();
                 let _ = may_end.recv_timeout(Duration::from_millis(if waits { 50 } else { 10_000 }));
@@ -476,7 +478,7 @@ fn invalidations_wait_for_steps_of_their_function() {
             });
             has_begun.recv().unwrap();
             guc.step(gt, engines, 0b111);
-            assert_eq!(ended.load(Ordering::SeqCst), waits, "case {n}");
+            assert_eq!(ended.load(Ordering::SeqCst), waits, "case {n}, {:?}", unit.id());
             drop(end);
         });
     }

@@ -17,6 +17,7 @@ mod turns;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
+use arctic_base::priority_mutex::{PriorityGuard, PriorityMutex};
 use arctic_guc_driver::firmware::{DMA_BYTES, READY};
 use arctic_guc_driver::{DriverState, GucDriver, Layout, actions, context as lrc, ct};
 use vm_memory::Bytes;
@@ -28,7 +29,8 @@ use crate::host::{Clock, DmaView, InterruptSink, ManualClock, NullHost};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::region::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, UnitId};
+use crate::units::{HeldUnit, StepLock, Unit};
 
 /// The function with this number.
 const fn numbered(number: u8) -> Function {
@@ -112,6 +114,35 @@ impl GucDriver for Host {
     }
 }
 
+/// A unit that is no engine.
+struct FurtherUnit(PriorityMutex<()>);
+
+impl Unit for FurtherUnit {
+    fn id(&self) -> UnitId {
+        UnitId::Further(0)
+    }
+
+    fn lock(&self) -> Option<&dyn StepLock> {
+        Some(&self.0)
+    }
+
+    fn hold(&self) -> Option<Box<dyn HeldUnit + '_>> {
+        Some(Box::new(HeldFurtherUnit(self.0.hold())))
+    }
+}
+
+struct HeldFurtherUnit<'u>(#[expect(dead_code, reason = "held until dropped")] PriorityGuard<'u, ()>);
+
+impl HeldUnit for HeldFurtherUnit<'_> {
+    fn reset(&mut self, _: &Gt) {}
+}
+
+/// The GuC of a card with these engines and one further unit.
+fn guc_beside(engines: &Engines) -> Guc {
+    let further: Arc<dyn Unit> = Arc::new(FurtherUnit(PriorityMutex::new(())));
+    Guc::new(Units::new(engines.units().map(|engine| engine as Arc<dyn Unit>).chain([further])))
+}
+
 impl Host {
     fn new() -> Self {
         let local = SharedRegion::anonymous(0x140_0000).unwrap();
@@ -126,8 +157,8 @@ impl Host {
         let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone());
         let profile = crate::registers::tests::profile();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-        let host =
-            Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
+        let guc = guc_beside(&engines);
+        let host = Host { gt, engines, guc, clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
         host.write_firmware(&host.instances());
         host
     }

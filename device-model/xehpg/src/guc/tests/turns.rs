@@ -114,6 +114,7 @@ impl DmaView for Ram {
 pub(super) struct SchedulerBench {
     pub gt: Gt,
     pub engines: Engines,
+    units: Units,
     pub scheduler: Scheduler,
     pub clock: Arc<ManualClock>,
     pub deadline: Option<u64>,
@@ -140,15 +141,17 @@ impl SchedulerBench {
                 host.gt.memory.ggtt().set_entry(page, GgttEntry::from(at | function << 2 | 1));
             }
         }
-        let Host { gt, engines, clock, .. } = host;
-        SchedulerBench { gt, engines, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
+        let Host { gt, engines, guc, clock, .. } = host;
+        let units = guc.units().clone();
+        SchedulerBench { gt, engines, units, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
     }
 
     pub fn with<T>(&mut self, function: u8, act: impl FnOnce(&mut Scheduler, &mut GucCtx<'_>) -> T) -> T {
         let views = self.gt.memory.views();
-        let (gt, engines, tlb, out) = (&self.gt, &self.engines, &mut self.tlb, &mut self.out);
+        let (gt, engines, units) = (&self.gt, &self.engines, &self.units);
+        let (tlb, out) = (&mut self.tlb, &mut self.out);
         let now = self.clock.now();
-        let mut ctx = GucCtx { gt, engines, views: &views, tlb, function: numbered(function), now, out };
+        let mut ctx = GucCtx { gt, engines, units, views: &views, tlb, function: numbered(function), now, out };
         act(&mut self.scheduler, &mut ctx)
     }
 

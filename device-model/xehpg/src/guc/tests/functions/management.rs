@@ -396,8 +396,8 @@ fn card_without_pf_driver() {
     let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
     let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone()).with_flat_ccs(usable);
     let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-    let mut host =
-        Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
+    let guc = guc_beside(&engines);
+    let mut host = Host { gt, engines, guc, clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
     let quota = Quota {
         ggtt: 2 << 20,
         local_memory: 64 << 20,

@@ -144,8 +144,8 @@ impl World {
             .with_vfs(vfs.collect());
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let engines = Engines::new(&XE_HPG, present);
-        let mut host =
-            Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
+        let guc = guc_beside(&engines);
+        let mut host = Host { gt, engines, guc, clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
         host.write_firmware(&host.instances());
         host.upload();
         host.enable_rings(CTB + ct::G2H);
