@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bus_port;
+mod bus_ports;
 mod function;
 mod io_events;
 mod msi_quiesce;
@@ -25,7 +26,8 @@ use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::number::byte;
 use arctic_sriov::virtual_function::VfConfigShim;
 
-use self::bus_port::{BusPort, BusPorts, Config};
+use self::bus_port::{BusPort, Config};
+use self::bus_ports::BusPorts;
 pub use self::function::CardFunction;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;

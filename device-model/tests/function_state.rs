@@ -6,7 +6,7 @@
 use arctic_device_model::card::function_state::SavedFunction;
 use arctic_device_model::doorbell::{PAGE_BYTES, WINDOW};
 use arctic_device_model::gpu::Gpu;
-use arctic_device_model::guc::client::State;
+use arctic_device_model::guc::functions::client::State;
 use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::state::{RestoreError, SaveError};

@@ -2,17 +2,15 @@
 //! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::event::{Event, Events, PowerState};
 use arctic_sriov::function::PciFunction;
 use arctic_sriov::virtual_function::VfConfigShim;
 
-use super::function::{AllFunctions, Exposure};
 use super::msi_quiesce::MsiQuiesce;
-use crate::pci::{LineSink, Machine, MsiSink, PciDevice};
+use crate::pci::{LineSink, MsiSink};
 
 /// All six BARs, one bit each.
 const ALL_BARS: u8 = 0x3f;
@@ -318,7 +316,7 @@ impl BusPort {
     }
 
     /// Records a fatal error in configuration space. Returns whether the function sends the message ERR_FATAL.
-    fn record_fatal_error(&self) -> bool {
+    pub fn record_fatal_error(&self) -> bool {
         match &mut *self.config() {
             Config::Physical { function, .. } => function.record_fatal_error(),
             Config::Shim(_) | Config::Virtual { .. } => false,
@@ -339,55 +337,5 @@ impl BusPort {
     /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
         self.bus_master.load(Ordering::Acquire)
-    }
-}
-
-/// The ports of all functions, the guest memory that they gate, and the machine.
-pub struct BusPorts {
-    /// Indexed by function number, the PF's first.
-    pub ports: Vec<Arc<BusPort>>,
-    /// Guest memory, as mapped by the machines.
-    pub memory: Arc<dyn Dma>,
-    /// The machine, which receives error messages.
-    pub machine: Arc<dyn Machine>,
-    /// The functions, once they have been created.
-    pub functions: AllFunctions,
-}
-
-impl Dma for BusPorts {
-    fn view(&self, function: Function) -> Arc<dyn DmaView> {
-        match self.ports.get(function.index()) {
-            Some(port) if port.bus_master() => self.memory.view(function),
-            _ => Arc::new(NullHost),
-        }
-    }
-}
-
-impl InterruptSink for BusPorts {
-    fn raise(&self, function: Function, vector: u16) {
-        if let Some(port) = self.ports.get(function.index()) {
-            port.raise(vector);
-        }
-    }
-
-    fn set_line(&self, function: Function, requested: bool) {
-        if let Some(port) = self.ports.get(function.index()) {
-            port.set_line(requested);
-        }
-    }
-
-    fn fatal_error(&self, function: Function) {
-        if self.ports.get(function.index()).is_some_and(|port| port.record_fatal_error()) {
-            self.machine.fatal_error(function);
-        }
-    }
-
-    fn mappings_changed(&self, function: Function, bar: u8) {
-        let functions = self.functions.get().into_iter().flatten().filter_map(Weak::upgrade);
-        let mut usable = functions.filter(|it| it.number() == function && it.exposure == Exposure::Full);
-        if let Some(function) = usable.next() {
-            let function: Arc<dyn PciDevice> = function;
-            self.machine.mappings_changed(&function, bar);
-        }
     }
 }

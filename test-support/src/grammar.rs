@@ -4,7 +4,7 @@
 
 use arctic_device_model::command::blt;
 use arctic_device_model::command::{self, Length};
-use arctic_device_model::guc::messages::action;
+use arctic_device_model::guc::actions;
 use arctic_device_model::topology::EngineClass;
 
 use crate::driver::{CONTEXTS, Places};
@@ -191,10 +191,10 @@ pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
 }
 
 /// Returns a number of payload dwords, mostly valid for an action with this `length`.
-pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
+pub fn payload_len(random: &mut Random, length: actions::Length) -> usize {
     let least = match length {
-        action::Length::Exact(n) | action::Length::AtLeast(n) | action::Length::Pairs(n) => n,
-        action::Length::Either(a, b) => random.of(&[a, b]),
+        actions::Length::Exact(n) | actions::Length::AtLeast(n) | actions::Length::Pairs(n) => n,
+        actions::Length::Either(a, b) => random.of(&[a, b]),
     };
     match random.below(6) {
         0 => random.below(254) as usize,

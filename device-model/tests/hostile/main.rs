@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::GTTMMADR_BYTES;
 use arctic_device_model::engine::Counters;
-use arctic_device_model::guc::messages::action::ACTIONS;
+use arctic_device_model::guc::actions::ACTIONS;
 use arctic_device_model::topology::EngineClass;
 use arctic_device_model::workers::Workers;
 use arctic_test_support::ct::GUC_HOST_INTERRUPT;

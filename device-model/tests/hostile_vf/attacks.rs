@@ -3,7 +3,7 @@
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::doorbell;
-use arctic_device_model::guc::messages::action::ACTIONS;
+use arctic_device_model::guc::actions::ACTIONS;
 use arctic_device_model::topology::EngineClass;
 use arctic_test_support::grammar;
 use arctic_test_support::mi::{self, Process, Reg};

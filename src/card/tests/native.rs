@@ -382,10 +382,10 @@ fn mappings_follow_the_quota() {
     host.enable(2);
     assert!(mapped().is_empty(), "the VF has no local memory yet");
     host.machine.take();
-    for (quota, told) in [(64 << 20, true), (64 << 20, false), (16 << 20, true), (1 << 30, true), (0, true)] {
+    for (quota, is_reported) in [(64 << 20, true), (64 << 20, false), (16 << 20, true), (1 << 30, true), (0, true)] {
         gpu.gt().memory.set_quota(Function::new(1).unwrap(), quota);
         gpu.notify_guc(Function::PF);
-        let expected = if told { vec![Remap(1, 2)] } else { Vec::new() };
+        let expected = if is_reported { vec![Remap(1, 2)] } else { Vec::new() };
         let start = Instant::now();
         let mut seen = Vec::new();
         while seen != expected && start.elapsed().as_secs() < 30 {

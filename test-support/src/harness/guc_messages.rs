@@ -10,7 +10,7 @@ use arctic_device_model::gpu::VirtualFunctions;
 use std::sync::Arc;
 
 use arctic_device_model::card::Card;
-use arctic_device_model::guc::messages::action::{ACTIONS, Length};
+use arctic_device_model::guc::actions::{ACTIONS, Length};
 use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes as _;

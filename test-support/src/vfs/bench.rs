@@ -10,7 +10,7 @@ use std::time::Duration;
 use arctic_device_model::card::Card;
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gpu::WorkStatus;
-use arctic_device_model::guc::client::State;
+use arctic_device_model::guc::functions::client::State;
 use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::layout::MemoryLayout;

@@ -7,13 +7,13 @@ use super::Card;
 use crate::doorbell::Page;
 use crate::gt::saved::{Registers, SavedRegisters};
 use crate::gt::virtual_function::VirtualFunction;
-use crate::guc::client::State;
 use crate::guc::functions::GucFunction;
+use crate::guc::functions::client::State;
+use crate::guc::functions::context::GucContextId;
 use crate::guc::messages::hxg::Error;
 use crate::guc::saved::{
     ClientState, Contexts, DoorbellState, Quotas, SavedClient, SavedContexts, SavedDoorbells, SavedQuotas,
 };
-use crate::guc::scheduler::context::GucContextId;
 use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
 use crate::interrupts::{Interrupts, SavedTree};

@@ -6,8 +6,9 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Dword, Line};
+use crate::guc::actions::names;
 use crate::guc::messages::hxg::{CtHeader, Header, Type};
-use crate::guc::messages::{klv, names};
+use crate::guc::messages::klv;
 
 /// A decoded message.
 #[derive(Clone, Debug, PartialEq, Serialize)]

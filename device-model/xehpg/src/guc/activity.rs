@@ -2,13 +2,11 @@
 //! Engine activity: busy time of each engine, in total and per function, in the buffers that the drivers register
 //! (contract K.6, G.4).
 
-pub mod function_activity;
-
 use arctic_sriov::number::low;
 
-use crate::guc::activity::function_activity::{ALL_OF_IT, FunctionActivity, Meters};
 use crate::guc::functions::Functions;
-use crate::guc::scheduler::engine_map::{EngineMap, MAX_LOGICAL};
+use crate::guc::functions::engine_map::{EngineMap, MAX_LOGICAL};
+use crate::guc::functions::function_activity::{ALL_OF_IT, FunctionActivity, Meters};
 use crate::host::{Function, Timebase, functions};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};

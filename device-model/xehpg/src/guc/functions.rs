@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC's state of each function, in one structure per function.
 
+pub mod client;
+pub mod context;
+pub mod engine_map;
+pub mod function_activity;
+pub mod member;
+pub mod parallel;
+pub mod queue;
+pub mod share;
+pub mod thresholds;
+
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
-use crate::guc::activity::function_activity::FunctionActivity;
-use crate::guc::client::{Client, Counters, State};
+use crate::guc::functions::client::{Client, Counters, State};
+use crate::guc::functions::context::{Context, GucContextId, Home};
+use crate::guc::functions::function_activity::FunctionActivity;
+use crate::guc::functions::queue::Queue;
+use crate::guc::functions::share::Share;
 use crate::guc::provisioning::VfConfig;
 use crate::guc::provisioning::threshold_event::Watch;
-use crate::guc::scheduler::context::{Context, GucContextId, Home};
-use crate::guc::scheduler::queue::Queue;
-use crate::guc::scheduler::share::Share;
 use crate::host::{FUNCTIONS, Function, RetryTime, functions};
 use crate::topology::{EngineClass, MAX_ENGINES};
 
@@ -28,7 +38,7 @@ pub struct GucFunction {
     pub config: VfConfig,
     /// GGTT range last assigned to the function. Kept across boots, because the VF's GGTT entries survive a GuC reset.
     pub granted: Range<u64>,
-    /// Time in nanoseconds at which the PF was last notified of an FLR ([`crate::guc::provisioning::control::repeat_notices`]); valid in the
+    /// Time in nanoseconds at which the PF was last notified of an FLR ([`crate::guc::actions::control::repeat_notices`]); valid in the
     /// state [`State::ResetPending`].
     pub(super) noticed_at: u64,
     /// Time in nanoseconds of the last PAUSE; valid in the state [`State::Paused`].

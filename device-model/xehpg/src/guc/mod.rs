@@ -2,8 +2,8 @@
 //! The GuC: firmware upload, mailbox, CT buffers, actions, and the scheduler.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub mod actions;
 pub mod activity;
-pub mod client;
 pub mod doorbell;
 pub mod functions;
 pub mod load;
@@ -27,16 +27,15 @@ use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::{DMA_CTRL, DmaCtrl, GUC_STATUS};
 use crate::units::Units;
+pub use actions::control::FunctionReset;
+use actions::{builtin_pf, control, mailbox};
 use functions::GucFunction;
+use functions::context::GucContextId;
+use functions::engine_map::EngineMap;
 use load::ads::Ads;
 use load::dma::{DmaEngine, Transfer};
 use load::firmware::{self, Firmware, LoadFailure};
 use messages::hxg::{Error, Outgoing};
-use messages::mailbox;
-pub use provisioning::control::FunctionReset;
-use provisioning::{builtin_pf, control};
-use scheduler::context::GucContextId;
-use scheduler::engine_map::EngineMap;
 use scheduler::{GucCtx, Scheduler};
 use state::{Counters, GucState, PersistentState};
 
@@ -314,7 +313,7 @@ impl Guc {
         let state = self.state.as_deref_mut()?;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
-        doorbell::serve(state, &mut ctx);
+        state.serve_doorbells(&mut ctx);
         state.post(&mut ctx);
         Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
     }

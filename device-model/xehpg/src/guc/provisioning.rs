@@ -2,10 +2,7 @@
 //! Configuration that the PF assigns to each function, as key-length-values (contract D.4, D.6, K.5; xe:
 //! abi/guc_klvs_abi.h).
 
-pub(super) mod builtin_pf;
-pub(super) mod control;
 pub mod threshold_event;
-pub mod thresholds;
 
 use std::ops::Range;
 

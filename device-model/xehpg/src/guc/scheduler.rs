@@ -2,17 +2,10 @@
 //! The scheduler: registered contexts, the queues of each engine class, the state of each engine, and notifications to
 //! the functions.
 
-pub(super) mod capture;
 mod completion;
-pub mod context;
 mod dispatch;
-pub mod engine_map;
 pub mod engine_slot;
-pub mod member;
-pub mod parallel;
-pub mod queue;
 pub mod round_robin;
-pub mod share;
 mod vf_quanta;
 
 use arctic_sriov::number::count;
@@ -22,18 +15,18 @@ use crate::execlist::descriptor::Descriptor;
 use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::guc::activity::Activity;
+use crate::guc::functions::context::{Context, GucContextId, Home, Registration};
+use crate::guc::functions::engine_map::{EngineMap, MAX_LOGICAL};
+use crate::guc::functions::queue::{Entry, InstanceState, Instances, not_before};
+use crate::guc::functions::share::{Priority, Share, ThresholdEvent};
 use crate::guc::functions::{CLASSES, Functions};
 use crate::guc::load::ads::Ads;
+use crate::guc::load::capture::{Capture, Hung};
 use crate::guc::load::firmware::Firmware;
 use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply};
-use crate::guc::scheduler::capture::{Capture, Hung};
-use crate::guc::scheduler::context::{Context, GucContextId, Home, Registration};
-use crate::guc::scheduler::engine_map::{EngineMap, MAX_LOGICAL};
 use crate::guc::scheduler::engine_slot::EngineSlot;
-use crate::guc::scheduler::queue::{Entry, InstanceState, Instances, not_before};
 use crate::guc::scheduler::round_robin::{DeficitRoundRobin, Moment};
-use crate::guc::scheduler::share::{Priority, Share, ThresholdEvent};
 use crate::host::{Function, RetryTime, functions};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};

@@ -2,20 +2,20 @@
 //! State of the running GuC kernel.
 
 use crate::gt::Gt;
-use crate::guc::client::Client;
-pub use crate::guc::client::Counters;
-use crate::guc::client::State;
-use crate::guc::doorbell::table::DoorbellTable;
+use crate::guc::doorbell::DoorbellTable;
+use crate::guc::functions::client::Client;
+pub use crate::guc::functions::client::Counters;
+use crate::guc::functions::client::State;
+use crate::guc::functions::context::GucContextId;
+use crate::guc::functions::share::{Priority, Share};
+use crate::guc::functions::thresholds::ThresholdMonitor;
 use crate::guc::functions::{Functions, GucFunction};
 use crate::guc::load::ads::Ads;
 use crate::guc::load::firmware::Firmware;
 use crate::guc::messages::hxg::{Answer, Error, Reply, Request};
 use crate::guc::messages::invalidations::Invalidations;
 use crate::guc::provisioning::threshold_event::Kind;
-use crate::guc::provisioning::thresholds::ThresholdMonitor;
 use crate::guc::provisioning::{Scheduling, VgtPolicy};
-use crate::guc::scheduler::context::GucContextId;
-use crate::guc::scheduler::share::{Priority, Share};
 use crate::guc::scheduler::{GucCtx, Scheduler};
 use crate::guc::slpc::Slpc;
 use crate::host::Function;
@@ -184,7 +184,7 @@ impl GucState {
         Ok(GucContextId { function, local })
     }
 
-    /// Returns the number ([`Context::number`](crate::guc::scheduler::context::Context::number)) of context `local` of `function`.
+    /// Returns the number ([`Context::number`](crate::guc::functions::context::Context::number)) of context `local` of `function`.
     pub fn context_number(&self, function: Function, local: u32) -> Result<u16, Error> {
         let functions = &self.scheduler.functions;
         let number = match function.is_vf() {

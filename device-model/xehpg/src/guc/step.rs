@@ -4,15 +4,14 @@
 
 use crate::engine::EngineReport;
 use crate::guc::Step;
-use crate::guc::client::State;
-use crate::guc::doorbell;
-use crate::guc::messages::action;
+use crate::guc::actions;
+use crate::guc::actions::control;
+use crate::guc::functions::client::State;
+use crate::guc::functions::share;
 use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
-use crate::guc::provisioning::control;
 use crate::guc::provisioning::threshold_event::Kind;
 use crate::guc::scheduler::GucCtx;
-use crate::guc::scheduler::share;
 use crate::guc::state::GucState;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
@@ -62,8 +61,8 @@ impl GucState {
         }
         self.scheduler.check_again(ctx);
         let more = self.take_turns(ctx);
-        doorbell::serve(self, ctx);
-        action::finish_invalidations(self, ctx);
+        self.serve_doorbells(ctx);
+        actions::finish_invalidations(self, ctx);
         let mut step = control::finish_pauses(self, ctx);
         let notice = control::repeat_notices(self, ctx);
         let next = self.scheduler.schedule(ctx);
@@ -84,6 +83,18 @@ impl GucState {
         let more = more.then_some(ctx.now);
         step.next = [next, retry, more, notice].into_iter().flatten().min();
         step
+    }
+
+    /// Schedules the contexts of the doorbells that have rung, as SCHED_CONTEXT does.
+    pub fn serve_doorbells(&mut self, ctx: &mut GucCtx<'_>) {
+        for index in ctx.gt.doorbells.take_rung().iter() {
+            let Some(context) = self.doorbells.bound(index) else { continue };
+            self.note(ctx, context.function, Kind::Doorbell);
+            // The context may have been dropped; such rings are ignored.
+            if self.scheduler.owned(context).is_ok() {
+                let _ = self.scheduler.submit(ctx, context);
+            }
+        }
     }
 
     /// Adds queued messages to the channels of their functions, without writing them to memory.
@@ -235,7 +246,7 @@ impl GucState {
         let header = Header::from(*header);
         let (kind, code) = (header.kind_from_host(), header.code());
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
-            (kind, kind.and_then(|_| action::carry_out(self, ctx, Request { header, payload })))
+            (kind, kind.and_then(|_| actions::carry_out(self, ctx, Request { header, payload })))
         else {
             self.count(function, |counters| counters.malformed += 1);
             return true;

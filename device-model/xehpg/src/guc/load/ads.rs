@@ -6,8 +6,8 @@ use bitfield_struct::bitfield;
 
 use crate::engine::Engines;
 use crate::generation::{AdsFormat, Generation};
-use crate::guc::scheduler::capture::Lists;
-use crate::guc::scheduler::engine_map::{EngineMap, MapError};
+use crate::guc::functions::engine_map::{EngineMap, MapError};
+use crate::guc::load::capture::Lists;
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::EngineClass;
 

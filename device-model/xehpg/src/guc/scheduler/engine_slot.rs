@@ -2,8 +2,8 @@
 //! Scheduler state of one engine: the context that holds it, whether that context is loaded, and the time-slice and
 //! preemption deadlines. Times are engine time ([`crate::gt::EngineClock`]) of that engine.
 
-use crate::guc::scheduler::context::GucContextId;
-use crate::guc::scheduler::queue::InstanceState;
+use crate::guc::functions::context::GucContextId;
+use crate::guc::functions::queue::InstanceState;
 use crate::host::Function;
 
 /// The context that holds an engine, or that was loaded on it last.

@@ -11,7 +11,7 @@
 //! function without work is charged by the card's clock.
 
 use crate::guc::functions::Functions;
-use crate::guc::scheduler::share::Priority;
+use crate::guc::functions::share::Priority;
 use crate::host::{FUNCTIONS, Function, MAX_VFS, functions};
 
 /// The current time of both clocks, in nanoseconds.
@@ -274,7 +274,7 @@ fn signed(ns: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guc::scheduler::share::Share;
+    use crate::guc::functions::share::Share;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

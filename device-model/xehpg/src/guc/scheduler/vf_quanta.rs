@@ -32,7 +32,7 @@ impl Scheduler {
     /// Preempts contexts whose time slice has ended and which must leave then even if no other context waits
     /// ([`Policies::preempt_to_idle`]). Returns the time at which the next such slice may end.
     ///
-    /// [`Policies::preempt_to_idle`]: crate::guc::scheduler::context::Policies::preempt_to_idle
+    /// [`Policies::preempt_to_idle`]: crate::guc::functions::context::Policies::preempt_to_idle
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn end_slices(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
         let mut next = None;

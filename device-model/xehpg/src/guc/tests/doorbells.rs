@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
+use crate::guc::functions::context::GucContextId;
 use crate::guc::messages::hxg::Error;
-use crate::guc::scheduler::context::GucContextId;
 use arctic_fidelity::proves;
 
 const FAILURE: u32 = 0xe000_0000;

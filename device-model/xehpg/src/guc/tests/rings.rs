@@ -121,14 +121,14 @@ fn random_messages() {
     };
     let mut host = Host::up();
     for round in 0..4000 {
-        let known = &messages::action::ACTIONS[random() as usize % messages::action::ACTIONS.len()];
+        let known = &crate::guc::actions::ACTIONS[random() as usize % crate::guc::actions::ACTIONS.len()];
         let kind = [0, 1, 2, random() & 7][random() as usize % 4];
         let mut message = vec![0, kind << 28 | u32::from(known.code)];
         let len = match known.length {
-            messages::action::Length::Exact(n)
-            | messages::action::Length::AtLeast(n)
-            | messages::action::Length::Either(n, _) => n,
-            messages::action::Length::Pairs(n) => n,
+            crate::guc::actions::Length::Exact(n)
+            | crate::guc::actions::Length::AtLeast(n)
+            | crate::guc::actions::Length::Either(n, _) => n,
+            crate::guc::actions::Length::Pairs(n) => n,
         } as u32;
         for _ in 0..if random() % 4 == 0 { random() % 20 } else { len } {
             message.push(match random() % 6 {

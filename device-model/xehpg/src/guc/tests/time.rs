@@ -4,7 +4,7 @@
 use super::turns::{MS, SchedulerBench, id, image};
 use super::*;
 use crate::generation::XE_HPG;
-use crate::guc::scheduler::share::Priority;
+use crate::guc::functions::share::Priority;
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const STORE: [u32; 4] = [0x20 << 23 | 1 << 22 | 2, 0, 0, 1];

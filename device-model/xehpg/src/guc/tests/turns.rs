@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vm_memory::VolatileSlice;
 
 use super::*;
+use crate::guc::functions::context::{GucContextId, Registration};
+use crate::guc::functions::share::{Priority, Share, ThresholdEvent};
 use crate::guc::scheduler::Scheduler;
-use crate::guc::scheduler::context::{GucContextId, Registration};
-use crate::guc::scheduler::share::{Priority, Share, ThresholdEvent};
 use crate::host::{Access, Dma, DmaFault, DmaView, FUNCTIONS};
 use crate::memory::Tlb;
 

@@ -177,7 +177,7 @@ fn vgt_policies() {
     }
     assert_eq!(rig.host.tracked(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
     let share = |rig: &Rig| rig.host.guc.state.as_ref().unwrap().scheduler.share(numbered(1));
-    assert_eq!(share(&rig).priority, crate::guc::scheduler::share::Priority::Normal);
+    assert_eq!(share(&rig).priority, crate::guc::functions::share::Priority::Normal);
     assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
     assert_eq!((share(&rig).quantum, share(&rig).preemption_timeout), (16_000_000, 16_000_000));
 }

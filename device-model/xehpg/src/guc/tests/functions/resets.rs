@@ -13,7 +13,7 @@ use crate::gate::lmtt;
 
 use super::*;
 use crate::generation::XE_HPG;
-use crate::guc::client::State;
+use crate::guc::functions::client::State;
 use crate::memory::storage::FRAME;
 use crate::memory::tests::sparse;
 use crate::memory::{Memory, VfMemory};

@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use crate::gate::lmtt;
+use crate::guc::actions::control;
 use crate::guc::messages::hxg::Error;
-use crate::guc::provisioning::control;
 use crate::guc::provisioning::{Quota as Numbers, Scheduling, VfConfig};
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use arctic_sriov::number::byte;
 
-use crate::guc::scheduler::engine_map::MAX_LOGICAL;
+use crate::guc::functions::engine_map::MAX_LOGICAL;
 
 /// Number of priorities, 0 = highest (xe: GUC_CLIENT_PRIORITY_NUM).
 pub const PRIORITIES: u8 = 4;

@@ -2,9 +2,9 @@
 //! Human-readable names of message contents: actions, parameters, keys, errors (xe: abi/guc_actions_abi.h,
 //! guc_actions_sriov_abi.h, guc_klvs_abi.h, guc_errors_abi.h).
 
-use crate::guc::messages::action;
+use crate::guc::actions;
+use crate::guc::actions::mailbox;
 use crate::guc::messages::hxg::Error;
-use crate::guc::messages::mailbox;
 
 /// Events that the GuC sends, with names for the dwords after the header.
 const EVENTS: &[(u16, &str, &[&str])] = &[
@@ -128,7 +128,7 @@ const LISTS: &[(u16, usize)] = &[(0x0508, 0), (0x0509, 0), (0x100b, 1)];
 
 /// Returns the name of a CT buffer action, mailbox action or event.
 pub fn of_action(code: u16) -> Option<&'static str> {
-    let request = action::ACTIONS.iter().find(|action| action.code == code).map(|action| action.name);
+    let request = actions::ACTIONS.iter().find(|action| action.code == code).map(|action| action.name);
     let event = || EVENTS.iter().find(|(known, ..)| *known == code).map(|(_, name, _)| *name);
     request.or_else(|| mailbox::name(code)).or_else(event)
 }
@@ -165,7 +165,7 @@ mod tests {
     fn names_are_unique() {
         for (at, (code, name, _)) in EVENTS.iter().enumerate() {
             assert!(EVENTS[at + 1..].iter().all(|(other, ..)| other != code), "{name}");
-            assert!(action::ACTIONS.iter().all(|action| action.code != *code), "{name}");
+            assert!(actions::ACTIONS.iter().all(|action| action.code != *code), "{name}");
             assert_eq!(of_action(*code), Some(*name));
         }
         assert!(KEYS.is_sorted_by_key(|(key, _)| *key));
@@ -177,8 +177,8 @@ mod tests {
     /// A request of fixed length has no more named dwords than its length.
     #[test]
     fn parameters_fit_their_actions() {
-        for action in action::ACTIONS {
-            if let action::Length::Exact(dwords) = action.length {
+        for action in actions::ACTIONS {
+            if let actions::Length::Exact(dwords) = action.length {
                 assert!(of_parameters(action.code).len() <= dwords, "{}", action.name);
             }
         }

@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use crate::guc::Step;
-use crate::guc::client::State;
+use crate::guc::actions::mailbox;
+use crate::guc::functions::client::State;
 use crate::guc::load::firmware;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request};
 use crate::guc::messages::klv;
-use crate::guc::messages::mailbox;
 use crate::guc::provisioning::VfConfig;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;

@@ -3,8 +3,8 @@
 
 use bitfield_struct::bitfield;
 
+use crate::guc::functions::member::Member;
 use crate::guc::messages::hxg::Error;
-use crate::guc::scheduler::member::Member;
 use crate::memory::{Fault, Gam, Space};
 
 /// Descriptor: byte offset up to which items have been consumed.

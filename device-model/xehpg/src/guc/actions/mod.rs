@@ -3,17 +3,21 @@
 //! B.6, G.4).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+pub(super) mod builtin_pf;
+pub(super) mod control;
+pub mod mailbox;
+pub mod names;
+mod relay;
+
 use arctic_sriov::number::count;
 
-use crate::guc::doorbell;
+use crate::guc::doorbell::Assignment;
+use crate::guc::functions::context::Registration;
 use crate::guc::load::ads;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request, global_address};
 use crate::guc::messages::invalidations::Invalidations;
 use crate::guc::messages::klv;
-use crate::guc::messages::relay;
 use crate::guc::messages::sender::Sender;
-use crate::guc::provisioning::control;
-use crate::guc::scheduler::context::Registration;
 use crate::guc::scheduler::{GucCtx, Scheduler};
 use crate::guc::slpc;
 use crate::guc::state::{GucState, Handler};
@@ -80,8 +84,8 @@ pub const ACTIONS: &[Action] = &[
     action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
     action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, set_policies),
     action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, deregister),
-    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell::allocate),
-    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell::deallocate),
+    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, allocate_doorbell),
+    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, deallocate_doorbell),
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
@@ -143,6 +147,20 @@ fn set_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) 
     let [id, policies @ ..] = request.payload else { return Err(Error::InvalidSize) };
     let id = guc.context_id(ctx.function, *id)?;
     guc.scheduler.set_policies(id, policies)
+}
+
+/// ALLOCATE_DOORBELL of the request's function.
+fn allocate_doorbell(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let Assignment { context, id, page } = Assignment::requested(request.payload)?;
+    let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
+    guc.doorbells.allocate(&ctx.gt.doorbells, &guc.scheduler.functions, context, (id, page))
+}
+
+/// DEALLOCATE_DOORBELL of the request's function.
+fn deallocate_doorbell(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [context] = request.all()?;
+    let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
+    guc.doorbells.deallocate(&ctx.gt.doorbells, context)
 }
 
 /// DEREGISTER_CONTEXT: also releases the context's doorbell.

@@ -8,7 +8,7 @@ use arctic_sriov::number::count;
 
 use crate::generation::Version;
 use crate::gt::Gt;
-use crate::guc::client::State;
+use crate::guc::functions::client::State;
 use crate::guc::load::firmware;
 use crate::guc::messages::ctb::{Channel, Location};
 use crate::guc::messages::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages between PF and VFs that the GuC forwards unchanged (contract C.4; xe: abi/guc_relay_communication_abi.h).
 
-use crate::guc::client::MOST_WAITING;
+use crate::guc::functions::client::MOST_WAITING;
 use crate::guc::messages::hxg::{Answer, Error, MAX_DWORDS, Outgoing, Reply, Request};
 use crate::guc::messages::service;
 use crate::guc::scheduler::GucCtx;

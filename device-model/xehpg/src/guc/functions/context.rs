@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
+use crate::guc::functions::engine_map::{EngineMap, MAX_LOGICAL};
+use crate::guc::functions::member::Member;
+use crate::guc::functions::parallel::WorkQueue;
+use crate::guc::functions::queue::PRIORITIES;
 use crate::guc::messages::hxg::Error;
 use crate::guc::messages::klv;
-use crate::guc::scheduler::engine_map::{EngineMap, MAX_LOGICAL};
-use crate::guc::scheduler::member::Member;
-use crate::guc::scheduler::parallel::WorkQueue;
-use crate::guc::scheduler::queue::PRIORITIES;
 use crate::host::Function;
 use crate::memory::Gam;
 use crate::topology::EngineClass;
