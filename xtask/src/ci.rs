@@ -150,9 +150,7 @@ impl Ci {
     fn table(&self) -> String {
         let mut text = format!("\n{:>7} {:>7}  step\n", "seconds", "limit");
         for Row { line, took, limit, passed } in &self.rows {
-            // Lists of packages are the same in all steps of a group.
-            let line = line.split(" -p ").next().unwrap_or_default().to_owned()
-                + line.rsplit_once(" -p ").map_or("", |(_, rest)| rest.split_once(' ').map_or("", |_| " ..."));
+            let line = GROUPS.iter().fold(line.clone(), |line, group| group.fold(&line));
             let failed = if *passed { "" } else { "  FAILED" };
             text += &format!("{:>7} {:>7}  {line}{failed}\n", took.as_secs(), limit.as_secs());
         }
@@ -310,10 +308,11 @@ mod tests {
     #[test]
     fn table_has_each_step_and_what_was_left_out() {
         let row = |line: &str, passed| Row { line: line.into(), took: 61 * MINUTE / 60, limit: MINUTE, passed };
-        let rows = vec![row("cargo test -p a -p b --no-run", true), row("cargo doc", false)];
+        let build = Group::find("card").unwrap().expand("cargo test {packages} --no-run");
+        let rows = vec![row(&build, true), row("cargo doc", false)];
         let ci = Ci { started: Instant::now(), list: false, rows, left_out: vec!["the mutants".into()] };
         let table = ci.table();
-        for line in ["     61      60  cargo test ...", "     61      60  cargo doc  FAILED"] {
+        for line in ["     61      60  cargo test [card] --no-run", "     61      60  cargo doc  FAILED"] {
             assert!(table.lines().any(|found| found == line), "{table}");
         }
         assert!(table.contains("and CI 40: the mutants"), "{table}");

@@ -183,6 +183,14 @@ impl Group {
         steps.iter().filter(applies).map(|step| (self.expand(step.line), step.minutes)).collect()
     }
 
+    /// Writes the group's name in place of the options that select all of its packages, for people who read the line.
+    pub fn fold(&self, line: &str) -> String {
+        let names = [("{packages}", ""), ("{published}", ", published")];
+        names.iter().fold(line.to_owned(), |line, (list, which)| {
+            line.replace(&self.expand(list), &format!("[{}{which}]", self.name))
+        })
+    }
+
     /// Replaces `{packages}` and `{published}` by the options with which cargo selects these packages, `{features}` by
     /// the features of lints, `{fuzz}` by the manifest of the group's fuzz targets.
     pub fn expand(&self, line: &str) -> String {
