@@ -83,8 +83,10 @@ pub enum FunctionState {
     Clearing,
 }
 
-/// What the PF has assigned to a function. For the PF, zero means "no limit" (contract D.2).
+/// What the PF has assigned to a function. For the PF, zero means "no limit" (contract D.2). Values that a document lacks
+/// are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Quota {
     /// First GGTT address.
     pub ggtt_start: u64,
@@ -104,6 +106,7 @@ pub struct Quota {
 
 /// A contiguous range of ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct IdRange {
     /// First id.
     pub begin: u32,
@@ -113,6 +116,7 @@ pub struct IdRange {
 
 /// A function's share of the engines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Scheduling {
     /// Execution quantum in milliseconds; 0 = unlimited.
     pub exec_quantum_ms: u32,

@@ -179,9 +179,7 @@ mod tests {
                  "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 3,
                  "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
                              "local_memory": 0}, "memory_bytes": 4194304},
-                {"function": 2, "contexts": 0, "on": [], "engine_time_ns": {}, "quota": {"ggtt_start": 0, "ggtt_size": 0, "local_memory": 1048576,
-                 "contexts": {"begin": 0, "count": 0}, "doorbells": {"begin": 0, "count": 0},
-                 "scheduling": {"exec_quantum_ms": 0, "preempt_timeout_us": 0, "priority": 0}, "thresholds": [0]},
+                {"function": 2, "contexts": 0, "on": [], "engine_time_ns": {}, "quota": {"local_memory": 1048576},
                  "enabled": false, "connected": false, "power_state": "D0", "bus_master": false,
                  "guest_sections": 0, "trapped": {"config": 0}, "memory_bytes": 0}]}"#,
         )
