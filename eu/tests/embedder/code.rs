@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Programs that are decoded where threads come to, and writes of registers that change where and how threads go on.
+
+use arctic_eu::exec::thread::CR;
+use arctic_eu::exec::{
+    self, Budget, Environment, Fault, FaultKind, Group, Host, MemoryFault, Program, Stop, Thread, Way,
+};
+
+use super::{END, Page, code, run, thread};
+
+/// Virtual address of the instruction base.
+const ORIGIN: u64 = 0x7_0000_0000;
+/// Id of the address space.
+const SPACE: u64 = 42;
+
+/// Code at addresses relative to the instruction base; elsewhere the bytes of `junk`, up to `end`.
+pub struct CodeMemory {
+    bytes: Vec<u8>,
+}
+
+impl CodeMemory {
+    pub fn new(end: usize, pieces: &[(usize, Vec<u8>)]) -> CodeMemory {
+        // Decoded, these are calls of addresses far away.
+        let call = branch("SELF:\ncall (16|M0) r30.0 SELF", 0x4000_0000);
+        let mut bytes: Vec<u8> = call.into_iter().cycle().take(end).collect();
+        for (at, code) in pieces {
+            bytes[*at..*at + code.len()].copy_from_slice(code);
+        }
+        CodeMemory { bytes }
+    }
+
+    pub fn fetch(&self) -> impl FnMut(u64, u64, &mut [u8]) -> Result<usize, MemoryFault> + '_ {
+        |space, address, bytes| {
+            assert_eq!(space, SPACE);
+            let fault = MemoryFault { kind: FaultKind::Address, address: Some(address) };
+            let at = usize::try_from(address.wrapping_sub(ORIGIN)).map_err(|_| fault)?;
+            let rest = self.bytes.get(at..).filter(|rest| !rest.is_empty()).ok_or(fault)?;
+            // As a page ends anywhere, a few bytes at once.
+            let count = bytes.len().min(rest.len()).min(12);
+            bytes[..count].copy_from_slice(&rest[..count]);
+            Ok(count)
+        }
+    }
+
+    /// Runs a thread at an address, with a program that is decoded on demand.
+    fn run(&self, program: &mut Program, thread: &mut Thread, address: u32) -> Result<Stop, MemoryFault> {
+        let mut memory = Page::new();
+        let mut group = Group::default();
+        let mut environment = Environment::new(&mut memory, &mut group);
+        thread.start_at(address);
+        loop {
+            match exec::run(program, thread, &mut environment, Budget::instructions(1000), Way::Fast, &mut ()) {
+                Stop::Fetch(address) => program.extend(address, &mut self.fetch())?,
+                stop => return Ok(stop),
+            };
+        }
+    }
+}
+
+/// Code of which the last instruction is a branch, with this distance.
+fn branch(text: &str, distance: i32) -> Vec<u8> {
+    let mut code = code(text);
+    let at = code.len() - 4;
+    code[at..].copy_from_slice(&distance.to_le_bytes());
+    code
+}
+
+pub fn on_demand() -> Program {
+    Program::new(SPACE, ORIGIN, 128, Host::Portable)
+}
+
+/// The entry calls functions at a lower and at a higher address, the latter by a pointer; what lies between is not decoded.
+const MAIN: &str = "
+        mov (16|M0) r20.0<1>:ud 0x1:ud
+(W)     mov (1|M0) r5.4<1>:ud 0x2000:ud
+        calla (16|M0) r30.0 r5.4
+        add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x4:uw
+SELF:
+        call (16|M0) r30.0 SELF
+";
+const LOW: &str = "add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x10:uw\nret (16|M0) r30.0\n";
+const HIGH: &str = "
+        cmp (16|M0) (lt)f0.0 null<1>:ud r60.0<1;1,0>:ud 0x4:uw
+(f0.0)  goto (16|M0) SKIP SKIP
+        add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x100:uw
+SKIP:
+        join (16|M0) NEXT
+NEXT:
+        ret (16|M0) r30.0
+";
+
+#[test]
+fn programs_are_decoded_where_threads_come_to_and_content_decides() {
+    let length = code(MAIN).len();
+    let main = [branch(MAIN, -(0x1000 + length as i32 - 16)), code(END)].concat();
+    let lengths = main.len() + code(LOW).len() + code(HIGH).len();
+    let mut memory = CodeMemory::new(0x3000, &[(0x1000, main), (0, code(LOW)), (0x2000, code(HIGH))]);
+    let mut program = on_demand();
+    let mut state = thread();
+    assert_eq!(memory.run(&mut program, &mut state, 0x1000), Ok(Stop::End));
+    for lane in 0..16 {
+        let expected = 0x15 + if lane < 4 { 0 } else { 0x100 };
+        assert_eq!(state.grf(20 + lane / 8, lane % 8), expected, "{lane}");
+    }
+    let used: usize = program.used_bytes().map(|(_, bytes)| bytes.len()).sum();
+    assert_eq!(used, lengths, "only what was executed was decoded");
+    assert!(program.instructions.len() <= lengths / 8 && program.host_bytes() > 0);
+    // Another thread finds all of it.
+    let decoded = program.instructions.len();
+    let mut other = thread();
+    assert_eq!(memory.run(&mut program, &mut other, 0x1000), Ok(Stop::End));
+    assert_eq!((program.instructions.len(), other.grf(20, 7)), (decoded, 0x115));
+    // Writes between the functions do not matter, writes to them do.
+    assert!(program.is_current(&mut memory.fetch()));
+    memory.bytes[0x800] ^= 0xff;
+    memory.bytes[0x1fff] ^= 0xff;
+    assert!(program.is_current(&mut memory.fetch()));
+    for (at, current) in [(0x2000, false), (0x2000, true), (8, false), (8, true)] {
+        memory.bytes[at] ^= 0x01;
+        assert_eq!(program.is_current(&mut memory.fetch()), current, "{at:#x}");
+    }
+    memory.bytes.truncate(0x2000);
+    assert!(!program.is_current(&mut memory.fetch()));
+}
+
+/// Places that were decoded as the middle of a block become targets later, and a branch can lead to itself.
+#[test]
+fn later_targets_in_decoded_blocks_are_joined() {
+    // The loop's head is in the middle of the first block; the last round leaves one channel after the other.
+    let text = "
+        mov (16|M0) r20.0<1>:ud 0x0:ud
+        mov (16|M0) r22.0<1>:ud r60.0<1;1,0>:ud
+LOOP:
+        add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x1:uw
+        cmp (16|M0) (gt)f0.0 null<1>:ud r22.0<1;1,0>:ud 0x0:uw
+        add (16|M0) r22.0<1>:d r22.0<1;1,0>:d -1:w
+(f0.0)  goto.b (16|M0) LOOP LOOP
+        join (16|M0) NEXT
+NEXT:
+";
+    let memory = CodeMemory::new(0x1000, &[(0, code(&format!("{text}{END}")))]);
+    let mut expected = thread();
+    assert_eq!(run(text, &mut Page::new(), &mut expected), Stop::End);
+    let mut state = thread();
+    assert_eq!(memory.run(&mut on_demand(), &mut state, 0), Ok(Stop::End));
+    assert!(state.file == expected.file && state.executed == expected.executed);
+    for lane in 0..16 {
+        assert_eq!(state.grf(20 + lane / 8, lane % 8), lane as u32 + 1);
+    }
+    for text in ["SELF:\n(W) jmpi SELF", "SELF:\n(W) while (16|M0) SELF"] {
+        let memory = CodeMemory::new(0x40, &[(0, code(text))]);
+        let mut state = thread();
+        assert_eq!(memory.run(&mut on_demand(), &mut state, 0), Ok(Stop::Budget), "{text}");
+        assert_eq!(state.executed, 1000);
+    }
+}
+
+/// A thread that leaves the code that can be fetched, comes to no instruction, or to too much code.
+#[test]
+fn code_that_cannot_be_fetched_is_a_fault_at_its_address() {
+    let beyond = branch("SELF:\n(W) jmpi SELF", 0x2000);
+    let between = code("(W) mov (1|M0) r5.0<1>:d 4:w\n(W) jmpi r5.0\n");
+    let memory = CodeMemory::new(0x1000, &[(0, beyond), (0x100, between)]);
+    let mut program = on_demand();
+    let fault = memory.run(&mut program, &mut thread(), 0).unwrap_err();
+    assert_eq!(fault, MemoryFault { kind: FaultKind::Address, address: Some(ORIGIN + 0x2000) });
+    // The same once more: a place that cannot be fetched stays one.
+    assert_eq!(memory.run(&mut program, &mut thread(), 0), Err(fault));
+    let stop = memory.run(&mut program, &mut thread(), 0x100);
+    assert!(matches!(stop, Ok(Stop::Fault(Fault { kind: FaultKind::Target, .. }))), "{stop:?}");
+    let nops = "nop\n".repeat(64);
+    let memory = CodeMemory::new(0x1000, &[(0, code(&nops))]);
+    let mut program = on_demand();
+    program.set_limit(512);
+    let mut state = thread();
+    let stop = memory.run(&mut program, &mut state, 0);
+    assert!(matches!(stop, Ok(Stop::Fault(Fault { kind: FaultKind::TooMuchCode, .. }))), "{stop:?}");
+    assert_eq!(state.executed, 33);
+}
+
+/// EU-060, EU-061: an exception is a stop; in the system routine cr0 says what it was and where, and the thread goes on where
+/// the routine says. Without the enable bit, an instruction that is none is passed over; without exceptions it is a fault.
+#[test]
+fn illegal_instructions_are_exceptions_if_they_are_enabled() {
+    let text = "mov (16|M0) r20.0<1>:ud 0x1:ud\nillegal\nmov (16|M0) r22.0<1>:ud 0x2:ud\n";
+    let routine = "
+(W)     mov (4|M0) r24.0<1>:ud cr0.0<4;4,1>:ud
+        illegal
+(W)     add (1|M0) cr0.2<1>:ud cr0.2<0;1,0>:ud 0x10:uw
+(W)     and (1|M0) cr0.1<1>:ud cr0.1<0;1,0>:ud 0xFFFFFFF:ud
+(W)     and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x7FFFFFFD:ud
+(W)     mov (1|M0) r26.0<1>:ud 0xDEAD:ud
+";
+    let memory = CodeMemory::new(0x1000, &[(0x40, code(&format!("{text}{END}"))), (0x400, code(routine))]);
+    let at = 0x40 + code("mov (16|M0) r20.0<1>:ud 0x1:ud").len() as u32;
+    let mut program = on_demand();
+    let mut state = thread();
+    assert!(matches!(
+        memory.run(&mut program, &mut state, 0x40),
+        Ok(Stop::Fault(Fault { kind: FaultKind::Illegal, .. }))
+    ));
+    let mut state = thread();
+    state.exceptions = true;
+    assert_eq!(memory.run(&mut program, &mut state, 0x40), Ok(Stop::End));
+    assert_eq!((state.grf(22, 0), state.u32(CR + 4)), (2, 0));
+    let mut state = thread();
+    state.exceptions = true;
+    state.set_u32(CR + 4, 1 << 12);
+    assert_eq!(memory.run(&mut program, &mut state, 0x40), Ok(Stop::Exception(at)));
+    assert_eq!((state.grf(20, 0), state.grf(22, 0)), (1, 0));
+    state.enter_system_routine(0x400);
+    let mut page = Page::new();
+    let mut group = Group::default();
+    let mut environment = Environment::new(&mut page, &mut group);
+    let stop = loop {
+        match exec::run(&program, &mut state, &mut environment, Budget::instructions(1), Way::General, &mut ()) {
+            Stop::Fetch(address) => {
+                program.extend(address, &mut memory.fetch()).unwrap();
+            }
+            Stop::Budget => {}
+            stop => break stop,
+        }
+    };
+    assert_eq!(stop, Stop::End);
+    assert_eq!([0, 1, 2].map(|dword| state.grf(24, dword)), [1 << 31, 1 << 28 | 1 << 12, at]);
+    assert_eq!((state.grf(22, 0), state.grf(26, 0), state.u32(CR + 4), state.u32(CR)), (2, 0, 1 << 12, 0));
+}
+
+/// ISA-085: channels that a write of sr0.2 adds are enabled where it is; those that it takes away do not come back, wherever they
+/// wait.
+#[test]
+fn writes_of_the_dispatch_mask_enable_and_disable_channels() {
+    let text = "
+        mov (16|M0) r20.0<1>:ud 0x1:ud
+(W)     mov (1|M0) sr0.2<1>:ud 0xFFFF:ud
+        mov (16|M0) r22.0<1>:ud 0x2:ud
+        cmp (16|M0) (lt)f0.0 null<1>:ud r60.0<1;1,0>:ud 0x4:uw
+(f0.0)  goto (16|M0) SKIP SKIP
+(W)     mov (1|M0) sr0.2<1>:ud 0xFFC:ud
+        mov (16|M0) r24.0<1>:ud 0x3:ud
+SKIP:
+        join (16|M0) NEXT
+NEXT:
+        mov (16|M0) r26.0<1>:ud 0x4:ud
+";
+    for way in [Way::Fast, Way::General] {
+        let mut state = thread();
+        state.reset(0xff);
+        for lane in 0..16usize {
+            state.set_grf(60 + lane / 8, lane % 8, lane as u32);
+        }
+        let program = Program::translate(&code(&format!("{text}{END}")), 0, 128, Host::Portable);
+        let (mut page, mut group) = (Page::new(), Group::default());
+        let mut environment = Environment::new(&mut page, &mut group);
+        let stop = exec::run(&program, &mut state, &mut environment, Budget::instructions(100), way, &mut ());
+        assert_eq!(stop, Stop::End);
+        for lane in 0..16usize {
+            let of = |register: usize| state.grf(register + lane / 8, lane % 8);
+            assert_eq!(of(20), u32::from(lane < 8), "{way:?} {lane}");
+            assert_eq!(of(22), 2, "{way:?} {lane}");
+            assert_eq!(of(24), if (4..12).contains(&lane) { 3 } else { 0 }, "{way:?} {lane}");
+            assert_eq!(of(26), if (2..12).contains(&lane) { 4 } else { 0 }, "{way:?} {lane}");
+        }
+        assert_eq!((state.dispatch, state.mask), (0xffc, 0xffc));
+    }
+}

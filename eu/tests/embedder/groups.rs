@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Groups of threads, stepped by a budget of cost.
+
+use arctic_eu::exec::payload::{Dispatch, Header, LocalIds, Payload};
+use arctic_eu::exec::{AccessKind, GroupStop, Host, Program, Way, Workgroup};
+
+use super::code::{CodeMemory, on_demand};
+use super::{COST, END, Page, code};
+
+/// Each thread adds its number to a counter in shared local memory, waits for the others, and stores the sum for its group.
+const SUM: &str = "
+(W)     and (1|M0) r10.0<1>:ud r0.2<0;1,0>:ud 0xFF:uw
+(W)     mov (1|M0) r11.0<1>:ud 0x0:ud
+(W)     send.slm (1|M0) null r11 r10:1 0x0 0x0200050C
+(W)     mov (1|M0) r12.0<1>:ud 0x0:ud
+(W)     mov (1|M0) r12.10<1>:ub r0.11<0;1,0>:ub
+(W)     mov (1|M0) r12.11<1>:ub r0.11<0;1,0>:ub
+(W)     send.gtwy (1|M0) null r12 null:0 0x0 0x02000004
+(W)     sync.bar null
+(W)     send.slm (1|M0) r13 r11 null:0 0x0 0x02100500
+(W)     shl (1|M0) r14.0<1>:ud r10.0<0;1,0>:ud 0x2:uw
+(W)     add (1|M0) r14.0<1>:ud r14.0<0;1,0>:ud 0x10000:ud
+(W)     add (1|M0) r13.0<1>:ud r13.0<0;1,0>:ud r0.1<0;1,0>:ud
+(W)     send.ugm (1|M0) null r14 r13:1 0x0 0x02000504
+";
+
+fn payload(threads: u32) -> Payload {
+    Payload::new(Dispatch {
+        simd: 16,
+        threads,
+        last_mask: 0xff,
+        header: Header::default(),
+        ids: Some(LocalIds {
+            local: [threads * 16 - 8, 1, 1],
+            order: [0, 1, 2],
+            emitted: [true, false, false],
+            registers: 1,
+        }),
+        inline: None,
+        cr0: [0; 2],
+        exceptions: false,
+    })
+}
+
+fn workgroup(threads: u32) -> Workgroup {
+    let mut group = Workgroup::new(threads as usize, 128, 1024);
+    for (number, thread) in (0..).zip(group.threads_mut()) {
+        payload(threads).write(thread, [100, 0, 0], number, number);
+        thread.start_at(0x40);
+    }
+    group
+}
+
+/// A group is plain data: it is stepped by any budget of cost, parked and copied between steps, and does the same.
+#[test]
+fn groups_are_stepped_by_cost_and_parked() {
+    fn is_plain<T: Clone + Send + 'static>(_: &T) {}
+    let code = CodeMemory::new(0x1000, &[(0x40, code(&format!("{SUM}{END}")))]);
+    let mut results = Vec::new();
+    for budget in [1, 3, 50, 2_000, u64::MAX] {
+        let (mut page, mut program, mut group) = (Page::new(), on_demand(), workgroup(7));
+        is_plain(&group);
+        let mut steps = 0u64;
+        loop {
+            let before = group.cost();
+            let stop = group.step(&program, &mut page, budget, Way::Fast, &mut ());
+            assert!(group.cost() - before < budget.saturating_add(2 * COST), "{budget}");
+            match stop {
+                GroupStop::Budget => steps += 1,
+                GroupStop::Fetch(address) => {
+                    program.extend(address, &mut code.fetch()).unwrap();
+                }
+                stop => {
+                    assert_eq!(stop, GroupStop::End);
+                    break;
+                }
+            }
+            let parked = group.clone();
+            drop(group);
+            group = parked;
+        }
+        for thread in 0..7 {
+            let stored = u32::from_le_bytes(page.bytes[thread * 4..][..4].try_into().unwrap());
+            assert_eq!(stored, 21 + 100, "{thread}");
+        }
+        assert_eq!(budget == u64::MAX, steps == 0);
+        assert_eq!(group.shared().slm[0], 21);
+        results.push((
+            group.executed(),
+            group.cost(),
+            page.bytes,
+            group.threads().iter().map(|t| t.executed).collect::<Vec<_>>(),
+        ));
+        // The next group finds nothing of this one.
+        group.restart(3);
+        assert_eq!((group.threads().len(), group.shared().slm[0], group.cost()), (3, 0, 0));
+    }
+    assert!(results.iter().all(|result| *result == results[0]));
+}
+
+/// Threads that wait for a barrier that no thread completes, a thread that does not end, and faults, have their place.
+#[test]
+fn groups_that_do_not_end_are_reported_with_their_place() {
+    let wait = "(W) sync.bar null\n";
+    let program = |text: &str| {
+        let mut bytes = vec![0; 0x40];
+        bytes.extend(code(&format!("{text}{END}")));
+        Program::translate(&bytes, 0, 128, Host::Portable)
+    };
+    let run = |text: &str, limit: u64| {
+        let (mut page, mut group) = (Page::new(), workgroup(3));
+        group.set_limit(limit);
+        let program = program(text);
+        loop {
+            match group.step(&program, &mut page, 10, Way::Fast, &mut ()) {
+                GroupStop::Budget => {}
+                stop => return (stop, program),
+            }
+        }
+    };
+    let address = |program: &Program, instruction: u32| program.instructions[instruction as usize].address;
+    match run(wait, u64::MAX) {
+        (GroupStop::Deadlock(place), program) => {
+            assert_eq!((place.thread, address(&program, place.instruction)), (0, 0x40));
+        }
+        (stop, _) => panic!("{stop:?}"),
+    }
+    match run("SELF:\n(W) jmpi SELF\n", 100) {
+        (GroupStop::Limit(place), program) => {
+            assert_eq!((place.thread, address(&program, place.instruction)), (0, 0x40));
+        }
+        (stop, _) => panic!("{stop:?}"),
+    }
+    // The last thread's number leads beyond the memory.
+    let text = "
+(W)     and (1|M0) r10.0<1>:ud r0.2<0;1,0>:ud 0xFE:uw
+(W)     shl (1|M0) r10.0<1>:ud r10.0<0;1,0>:ud 0x10:uw
+(W)     add (1|M0) r10.0<1>:ud r10.0<0;1,0>:ud 0x10000:ud
+(W)     send.ugm (1|M0) null r10 r10:1 0x0 0x02000504
+";
+    match run(text, u64::MAX) {
+        (GroupStop::Fault(place, fault), _) => {
+            assert_eq!((place.thread, place.lane), (2, Some(0)));
+            assert_eq!(fault.access.map(|access| (access.kind, access.address)), Some((AccessKind::Write, 0x3_0000)));
+        }
+        (stop, _) => panic!("{stop:?}"),
+    }
+}
