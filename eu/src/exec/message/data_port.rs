@@ -2,11 +2,10 @@
 //! Messages to data ports 0 and 1 for buffers: blocks and scattered elements (group P of the document on the ISA).
 
 use super::access;
-use super::operands::{Lanes, MessageFault, Operands, number};
-use crate::exec::environment::Environment;
+use super::operands::{MessageFault, Sent, number};
 use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Access, Surface};
-use crate::exec::thread::{REG, Thread};
+use crate::exec::thread::REG;
 use crate::isa::descriptor::{
     A64_UNITS, BINDING, BLOCK_SIZE, DISABLED, ELEMENT, HEADER, HWORDS, KIND, RESPONSE, SCRATCH, SCRATCH_OFFSET,
     SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
@@ -172,33 +171,24 @@ pub fn decode_1(desc: u32) -> Result<Option<Operation>, FaultKind> {
     }
 }
 
-/// Executes a message.
-pub fn execute(
-    operation: &Operation,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
-    match operation {
-        Operation::Block(from) => block(from, operands, thread, lanes, environment),
-        Operation::Scratch(from) => scratch(from, operands, thread, lanes, environment),
-        Operation::Scattered(from) => scattered(from, operands, thread, lanes, environment),
-        Operation::Fence { response } => {
-            access::fence(operands, *response, thread);
-            Ok(())
+impl Operation {
+    /// Executes the message.
+    pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+        match self {
+            Operation::Block(from) => block(from, sent),
+            Operation::Scratch(from) => scratch(from, sent),
+            Operation::Scattered(from) => scattered(from, sent),
+            Operation::Fence { response } => {
+                access::fence(sent.operands, *response, sent.thread);
+                Ok(())
+            }
         }
     }
 }
 
 /// Moves a block. One with bytes outside its surface is counted once.
-fn block(
-    block: &Block,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+fn block(block: &Block, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let registers = (block.start + block.length).div_ceil(REG as u32);
     let (stored, loaded) = if block.store { (registers, 0) } else { (0, registers) };
     operands.check_lengths(thread, 1 + stored, loaded)?;
@@ -233,13 +223,8 @@ fn block(
 
 /// Moves registers to or from scratch memory. The header's dword 5 has the surface as r0 has it (EU-041); a dword is written
 /// if the channel of its number is enabled.
-fn scratch(
-    scratch: &Scratch,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+fn scratch(scratch: &Scratch, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let (stored, loaded) = if scratch.store { (scratch.count, 0) } else { (0, scratch.count) };
     operands.check_lengths(thread, 1 + stored, loaded)?;
     let state = (thread.u32(((operands.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
@@ -268,13 +253,8 @@ fn scratch(
 }
 
 /// Moves elements of lanes.
-fn scattered(
-    scattered: &Scattered,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+fn scattered(scattered: &Scattered, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let surface = if scattered.a64 { Some(Surface::Flat) } else { operands.surface(thread, scattered.index) };
     let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
     let first = u32::from(scattered.header);

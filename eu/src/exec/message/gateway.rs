@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to the gateway: barrier and end of thread (group Q of the document on the ISA).
 
-use super::operands::{MessageFault, Operands};
-use crate::exec::environment::{Environment, Group};
+use super::operands::{MessageFault, Sent};
+use crate::exec::environment::Group;
 use crate::exec::fault::FaultKind;
 use crate::exec::thread::Thread;
 
@@ -24,16 +24,13 @@ pub(super) fn decode(desc: u32) -> Result<Operation, FaultKind> {
     }
 }
 
-/// Executes a message.
-pub(super) fn execute(
-    operation: Operation,
-    operands: &Operands,
-    thread: &Thread,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
-    match operation {
-        Operation::End => Ok(()),
-        Operation::Barrier => signal(operands, thread, environment),
+impl Operation {
+    /// Executes the message.
+    pub(super) fn execute(self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+        match self {
+            Operation::End => Ok(()),
+            Operation::Barrier => signal(sent),
+        }
     }
 }
 
@@ -41,7 +38,8 @@ pub(super) fn execute(
 /// can arrive again before it waits: each completion is one notification for each thread of the group.
 ///
 /// ISA-243: a barrier other than 0, and one where some threads only arrive and others only wait, are faults.
-fn signal(operands: &Operands, thread: &Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
+fn signal(sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, environment, .. } = sent;
     let dword = thread.u32((operands.src0 as usize + 8) & thread.grf_mask as usize);
     let (number, kind, producers, expected) = (dword & 0xff, dword >> 14 & 3, dword >> 16 & 0xff, dword >> 24);
     if number != 0 || kind != 0 || producers != expected {

@@ -2,7 +2,7 @@
 //! Load/store cache messages to ugm, slm and tgm (group O of the document on the ISA).
 
 use super::access::{self, read, write};
-use super::operands::{Given, Lanes, MessageFault, Operands, number};
+use super::operands::{Given, Lanes, MessageFault, Operands, Sent, number};
 use crate::exec::environment::Environment;
 use crate::exec::fault::{AccessKind, FaultAccess, FaultKind};
 use crate::exec::memory::{Access, Atomic, Surface};
@@ -169,21 +169,22 @@ struct Job<'j> {
     lanes: Lanes,
 }
 
-/// Executes a message.
-pub fn execute(
-    operation: &Operation,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
-    let lsc = match operation {
-        Operation::Access(lsc) => lsc,
-        Operation::Fence { response } => {
-            access::fence(operands, *response, thread);
-            return Ok(());
+impl Operation {
+    /// Executes the message.
+    pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+        match self {
+            Operation::Access(from) => access(from, sent),
+            Operation::Fence { response } => {
+                access::fence(sent.operands, *response, sent.thread);
+                Ok(())
+            }
         }
-    };
+    }
+}
+
+/// Moves elements, or applies an atomic operation to them.
+fn access(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     if lanes.enabled == 0 {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use super::environment::Environment;
 use super::fault::FaultKind;
 use super::thread::{A0, Thread};
 use crate::isa::{Descriptor, Instruction};
-use operands::{Given, MessageFault, Operands};
+use operands::{Given, MessageFault, Operands, Sent};
 
 /// A message.
 #[derive(Clone, Debug)]
@@ -74,17 +74,23 @@ impl Message {
         lanes: Lanes,
         environment: &mut Environment<'_>,
     ) -> Result<(), MessageFault> {
+        let decoded;
         let operation = match &self.operation {
-            Some(operation) => *operation,
-            None => decode(self.sfid, thread.u32(A0), [lanes.size, lanes.channel], self.operands.given()),
+            Some(operation) => operation,
+            None => {
+                let operands = &self.operands;
+                decoded = decode(self.sfid, thread.u32(A0), [lanes.size, lanes.channel], operands.given());
+                &decoded
+            }
         };
-        let operands = &self.operands;
-        match operation? {
-            Operation::Lsc(operation) => lsc::execute(&operation, operands, thread, lanes, environment),
-            Operation::DataPort(operation) => data_port::execute(&operation, operands, thread, lanes, environment),
-            Operation::Typed(operation) => typed::execute(&operation, operands, thread, lanes, environment),
-            Operation::Sampler(sample) => sampler::execute(&sample, operands, thread, lanes, environment),
-            Operation::Gateway(operation) => gateway::execute(operation, operands, thread, environment),
+        let sent = Sent { operands: &self.operands, thread, lanes, environment };
+        match operation {
+            Ok(Operation::Lsc(operation)) => operation.execute(sent),
+            Ok(Operation::DataPort(operation)) => operation.execute(sent),
+            Ok(Operation::Typed(operation)) => operation.execute(sent),
+            Ok(Operation::Sampler(sample)) => sampler::execute(sample, sent),
+            Ok(Operation::Gateway(operation)) => operation.execute(sent),
+            Err(fault) => Err((*fault).into()),
         }
     }
 }

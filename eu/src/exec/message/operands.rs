@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What all messages have: descriptors, the registers of payload and response, and the lanes that they are for.
 
+use crate::exec::environment::Environment;
 use crate::exec::fault::{AccessKind, FaultAccess, FaultKind, MemoryFault};
 use crate::exec::memory::Surface;
 use crate::exec::thread::{A0, REG, SR, Thread};
@@ -69,6 +70,14 @@ pub struct Lanes {
     pub enabled: u32,
     /// Index of the instruction.
     pub instruction: u32,
+}
+
+/// A message that a thread sends: what it works on, and what it reaches.
+pub struct Sent<'s, 'e> {
+    pub operands: &'s Operands,
+    pub thread: &'s mut Thread,
+    pub lanes: Lanes,
+    pub environment: &'s mut Environment<'e>,
 }
 
 /// Registers of a message beside the addresses, as far as the instruction has them.

@@ -2,9 +2,8 @@
 //! Messages to the sampler, as far as OpenCL uses them: sample, load and size of images without mip levels (group R of the
 //! document on the ISA).
 
-use super::operands::{Lanes, MessageFault, Operands};
+use super::operands::{MessageFault, Sent};
 use super::texel::read_texel;
-use crate::exec::environment::Environment;
 use crate::exec::fault::{AccessKind, FaultKind};
 use crate::exec::memory::{
     Addressing, ChannelKind, ChannelOrder, Dimensions, Image, Memory, MemoryFault, Sampler, Surface,
@@ -83,13 +82,8 @@ pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
 }
 
 /// Executes a message.
-pub fn execute(
-    sample: &Sample,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+pub fn execute(sample: &Sample, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let Some(dst) = operands.dst else { return Ok(()) };
     let surface = match sample.index {
         0xfc => Surface::Bindless(operands.state_offset(thread)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Typed reads and writes of images, and media blocks (ISA-226, EU-045, EU-084).
 
-use super::operands::{Lanes, MessageFault, Operands};
+use super::operands::{MessageFault, Operands, Sent};
 use super::texel::{read_texel, write_texel};
 use crate::exec::environment::Environment;
 use crate::exec::fault::{AccessKind, FaultKind, MemoryFault};
@@ -83,30 +83,21 @@ fn image(
     Ok((surface, image))
 }
 
-/// Executes a message.
-pub fn execute(
-    operation: &Operation,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
-    match operation {
-        Operation::Typed(from) => typed(from, operands, thread, lanes, environment),
-        Operation::Media(from) => media(from, operands, thread, lanes, environment),
+impl Operation {
+    /// Executes the message.
+    pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+        match self {
+            Operation::Typed(from) => typed(from, sent),
+            Operation::Media(from) => media(from, sent),
+        }
     }
 }
 
 /// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and
 /// perhaps more that are ignored), then those of the components that are written. Lanes outside the image read 0 and
 /// write nothing; they are counted. Components without a channel in the format read 0, the last 1.
-fn typed(
-    typed: &TypedAccess,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+fn typed(typed: &TypedAccess, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let kind = if typed.store { AccessKind::Write } else { AccessKind::Read };
     let (surface, image) = image(operands, thread, typed.index, kind, environment)?;
     let first = u32::from(typed.header);
@@ -156,13 +147,8 @@ fn typed(
 /// have no effect.
 ///
 /// Bytes outside the image read 0 and are not written; each row with one is counted.
-fn media(
-    media: &MediaBlock,
-    operands: &Operands,
-    thread: &mut Thread,
-    lanes: Lanes,
-    environment: &mut Environment<'_>,
-) -> Result<(), MessageFault> {
+fn media(media: &MediaBlock, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
     let kind = if media.store { AccessKind::Write } else { AccessKind::Read };
     let (surface, image) = image(operands, thread, media.index, kind, environment)?;
     operands.check_lengths(thread, 1, 0)?;
