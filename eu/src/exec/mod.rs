@@ -6,6 +6,7 @@
 //! in the order of the program, messages included, which is a legal result of every program with a correct scoreboard
 //! (ISA-005).
 
+mod atomic;
 mod classify;
 mod condition;
 mod control;
@@ -13,6 +14,7 @@ mod dpas;
 mod environment;
 mod fault;
 mod general;
+mod image;
 mod lanes;
 pub mod memory;
 mod message;
