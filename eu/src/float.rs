@@ -283,8 +283,20 @@ impl Format {
 }
 
 /// Exact value of a half.
+#[inline]
 pub fn f16_to_f32(bits: u16) -> f32 {
-    f32::from_bits(F.convert(u32::from(bits), HF, Round::NearestEven))
+    f32::from_bits(widened_half(u32::from(bits)))
+}
+
+/// Bits of a half as those of F, without branches, as [`Format::convert`] has them. Bits above the half are ignored.
+#[inline(always)]
+pub fn widened_half(bits: u32) -> u32 {
+    let magnitude = (bits & 0x7fff) << 13;
+    // The exponent has the bias of HF: the number is 2^-112 of what it is to be.
+    let scaled = (f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23)).to_bits();
+    let quiet = if magnitude > HF.infinity() << 13 { 0x40_0000 } else { 0 };
+    let special = magnitude | F.infinity() | quiet;
+    (bits & 0x8000) << 16 | if magnitude >= HF.infinity() << 13 { special } else { scaled }
 }
 
 /// Nearest half.
@@ -323,6 +335,14 @@ mod tests {
     }
 
     /// ISA-130: in the nearest-even mode, the host's arithmetic is a second opinion.
+    #[test]
+    fn halves_are_widened_as_they_are_converted() {
+        for bits in 0..=0xffff {
+            assert_eq!(widened_half(bits), F.convert(bits, HF, Round::NearestEven), "{bits:#x}");
+            assert_eq!(widened_half(bits | 0xabcd_0000), widened_half(bits), "{bits:#x}");
+        }
+    }
+
     #[test]
     fn sums_products_and_fused_products_are_those_of_the_host() {
         let all: Vec<u32> = samples().collect();

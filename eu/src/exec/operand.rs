@@ -2,7 +2,7 @@
 //! Operands of uops: offsets in the register file, and the ways to read and write lanes.
 
 use super::thread::{FILE_BYTES, GRF_BYTES, REG, Thread, arf_offset};
-use crate::float::{BF, F, HF, Round};
+use crate::float::{BF, F, HF, Round, widened_half};
 use crate::isa::{Destination, Place, Region, Source, Type};
 
 /// How the lanes of a source are read.
@@ -230,7 +230,7 @@ impl Input {
             Type::B => raw as i8 as u32,
             Type::Uw | Type::Uv => raw & 0xffff,
             Type::W | Type::V => raw as i16 as u32,
-            Type::Hf => F.convert(raw & 0xffff, HF, Round::NearestEven),
+            Type::Hf => widened_half(raw),
             Type::Bf => raw << 16,
             _ => raw,
         }
