@@ -2,6 +2,9 @@
 //! Speed of the interpreter: million instructions of 16 lanes a second on one core, by the fast way for this host and for any,
 //! and by a plain loop over the lanes of the same decoded instructions (`plain.rs`), in turns in one process; then whole kernels, which
 //! `kernels.zebin` has, on one core and on two, beside the same computations in C for the host (`cc -O2`, if there is one).
+//!
+//! With the name of a case and a number, so many of its instructions are executed, to be counted:
+//! `valgrind --tool=callgrind target/release/deps/speed-* 'load, gather' 100000`.
 
 mod plain;
 
@@ -129,8 +132,8 @@ impl Machine {
 
     /// Million instructions a second.
     fn measure(&mut self, run: Runner) -> f64 {
-        let mut environment =
-            Environment { memory: &mut &self.space, group: &mut self.group, outside: 0, first_outside: None, cost: 0 };
+        let mut memory = &self.space;
+        let mut environment = Environment::new(&mut memory, &mut self.group);
         let budget = 20_000;
         let start = Instant::now();
         let before = cpu_time();
@@ -268,7 +271,21 @@ fn full_kernels() {
     }
 }
 
+/// Executes so many instructions of a case, and nothing else: what a profiler counts, less that of another number.
+fn run_case(name: &str, instructions: &str) {
+    let case = cases().into_iter().find(|case| case.name == name);
+    let mut machine = Machine::new(&case.expect("a name of the table"), Host::detect());
+    let mut memory = &machine.space;
+    let mut environment = Environment::new(&mut memory, &mut machine.group);
+    let budget = instructions.parse().expect("a number of instructions");
+    assert_eq!(fast(&machine.code, &mut machine.thread, &mut environment, budget), Stop::Budget);
+}
+
 fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    if let [name, instructions] = arguments.as_slice() {
+        return run_case(name, instructions);
+    }
     println!(
         "{:<28} {:>10} {:>10} {:>10} {:>7}",
         "million instructions a second", "fast", "portable", "plain", "ratio"

@@ -53,6 +53,32 @@ impl Atomic {
         }
     }
 
+    /// The value after an operation on integers of 32 bits.
+    #[inline(always)]
+    pub(super) fn apply_to_dword(self, old: u32, [first, second]: [u32; 2]) -> u32 {
+        let [signed_old, signed_first] = [old, first].map(u32::cast_signed);
+        match self {
+            Atomic::Inc => old.wrapping_add(1),
+            Atomic::Dec => old.wrapping_sub(1),
+            Atomic::Load => old,
+            Atomic::Store => first,
+            Atomic::Add => old.wrapping_add(first),
+            Atomic::Sub => old.wrapping_sub(first),
+            Atomic::Smin => signed_old.min(signed_first).cast_unsigned(),
+            Atomic::Smax => signed_old.max(signed_first).cast_unsigned(),
+            Atomic::Umin => old.min(first),
+            Atomic::Umax => old.max(first),
+            Atomic::Cas if old == first => second,
+            Atomic::Cas => old,
+            Atomic::And => old & first,
+            Atomic::Or => old | first,
+            Atomic::Xor => old ^ first,
+            Atomic::Fadd | Atomic::Fsub | Atomic::Fmin | Atomic::Fmax | Atomic::Fcas => {
+                self.apply(old.into(), [first.into(), second.into()], 4) as u32
+            }
+        }
+    }
+
     /// The value after the operation, for an element of `size` bytes.
     pub fn apply(self, old: u64, [first, second]: [u64; 2], size: u32) -> u64 {
         let shift = 64 - size * 8;

@@ -34,6 +34,14 @@ impl<'e> Environment<'e> {
         Environment { memory, group, outside: 0, first_outside: None, cost: 0 }
     }
 
+    /// Counts the accesses of these lanes, which were outside of a surface.
+    pub(super) fn note_lanes(&mut self, lanes: u32, instruction: u32) {
+        if lanes != 0 {
+            self.outside += u64::from(lanes.count_ones());
+            self.first_outside.get_or_insert((instruction, lanes.trailing_zeros()));
+        }
+    }
+
     /// Counts an access outside of a surface.
     pub(super) fn note(&mut self, access: Access, instruction: u32, lane: u32) {
         if access == Access::Outside {

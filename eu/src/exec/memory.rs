@@ -6,6 +6,7 @@ pub use super::fault::MemoryFault;
 pub use super::image::{
     Addressing, Channel, ChannelKind, ChannelOrder, Dimensions, Filter, Image, ImageFormat, Sampler,
 };
+pub use super::spans::{LaneFault, LaneSpans};
 pub use super::surface::Surface;
 
 /// Whether an access was inside its surface. ISA-221: of elements that are wholly or partly outside, loads give 0 and stores
@@ -41,6 +42,24 @@ pub trait Memory {
     /// # Errors
     /// If the surface does not exist, or the address is in no memory.
     fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault>;
+
+    /// Reads what the lanes of a message load, in the order of the lanes; as [`Memory::read`] for each of them, of which an
+    /// implementor may do the common part once. `bytes` has [`LaneSpans::size`] bytes for each lane; those of lanes that are
+    /// not enabled do not change. Lanes with an element that is not wholly inside the surface are set in `outside`.
+    ///
+    /// # Errors
+    /// As [`Memory::read`], with the lane. Lanes before it are read.
+    fn read_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &mut [u8], outside: &mut u32) -> Result<(), LaneFault> {
+        lanes.read_each(self, bytes, outside)
+    }
+
+    /// Writes what the lanes of a message store, in the order of the lanes, as [`Memory::read_lanes`] reads it.
+    ///
+    /// # Errors
+    /// As [`Memory::write`], with the lane. Lanes before it are written.
+    fn write_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &[u8], outside: &mut u32) -> Result<(), LaneFault> {
+        lanes.write_each(self, bytes, outside)
+    }
 
     /// Applies an operation to an aligned element of 2, 4 or 8 bytes, atomically with respect to all other accesses. Returns
     /// the element before, or `None` outside the surface.

@@ -21,6 +21,7 @@ mod message;
 mod operand;
 pub mod payload;
 mod program;
+mod spans;
 mod surface;
 #[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
 pub mod thread;
@@ -131,18 +132,14 @@ pub fn run<O: Observer>(
         let Some(uop) = code.uops.get(thread.next as usize) else {
             return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
         };
-        match uop.kind {
-            Kind::Rejoin => {
-                thread.rejoin(thread.next);
-                thread.next = uop.jip;
-                continue;
+        if uop.kind.is_link() {
+            match uop.kind {
+                Kind::Fetch { address, .. } => return Stop::Fetch(address),
+                Kind::Rejoin => thread.rejoin(thread.next),
+                _ => {}
             }
-            Kind::Jump => {
-                thread.next = uop.jip;
-                continue;
-            }
-            Kind::Fetch { address, .. } => return Stop::Fetch(address),
-            _ => {}
+            thread.next = uop.jip;
+            continue;
         }
         if thread.executed >= end {
             return Stop::Budget;

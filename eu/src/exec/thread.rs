@@ -96,6 +96,8 @@ pub struct Thread {
     pub next: u32,
     /// For each channel that is not enabled, the uop at which it waits. ISA-170.
     pub waiting: [u32; 32],
+    /// Channels that wait at a uop.
+    waits: u32,
     /// Completions of the group's barrier that this thread has waited for.
     pub notifications: u32,
     /// Executed instructions.
@@ -131,6 +133,7 @@ impl Thread {
             call_mask: !0,
             next: 0,
             waiting: [NEVER; 32],
+            waits: 0,
             notifications: 0,
             executed: 0,
             base: 0,
@@ -153,6 +156,7 @@ impl Thread {
         self.call_mask = !0;
         self.next = 0;
         self.waiting = [NEVER; 32];
+        self.waits = 0;
         self.notifications = 0;
         self.executed = 0;
         self.redirect = None;
@@ -178,6 +182,72 @@ impl Thread {
     pub fn set_u32(&mut self, at: usize, value: u32) {
         if let Some(bytes) = self.file.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
             *bytes = value.to_le_bytes();
+        }
+    }
+
+    /// Bytes of the thread's registers from a byte offset on, which wraps; `None` if they wrap within.
+    #[inline(always)]
+    pub(super) fn registers(&self, at: u32, count: usize) -> Option<&[u8]> {
+        let at = (at & self.grf_mask) as usize;
+        if at + count > self.grf_mask as usize + 1 { None } else { self.file.get(at..at + count) }
+    }
+
+    /// As [`Thread::registers`].
+    #[inline(always)]
+    pub(super) fn registers_mut(&mut self, at: u32, count: usize) -> Option<&mut [u8]> {
+        let at = (at & self.grf_mask) as usize;
+        if at + count > self.grf_mask as usize + 1 { None } else { self.file.get_mut(at..at + count) }
+    }
+
+    /// Consecutive dwords of the thread's registers from a byte offset on, which wraps.
+    #[inline(always)]
+    pub(super) fn dwords<const COUNT: usize>(&self, at: u32) -> [u32; COUNT] {
+        let mut raw = [[0; 4]; COUNT];
+        match self.registers(at, COUNT * 4) {
+            Some(bytes) => raw.copy_from_slice(bytes.as_chunks::<4>().0),
+            None => self.copy_registers(at, raw.as_flattened_mut()),
+        }
+        raw.map(u32::from_le_bytes)
+    }
+
+    /// Writes consecutive dwords, those of which the bit is set in `enabled`.
+    #[inline(always)]
+    pub(super) fn set_dwords<const COUNT: usize>(&mut self, at: u32, values: &[u32; COUNT], enabled: u32) {
+        if enabled == u32::MAX >> (32 - COUNT)
+            && let Some(bytes) = self.registers_mut(at, COUNT * 4)
+        {
+            bytes.as_chunks_mut::<4>().0.copy_from_slice(&values.map(u32::to_le_bytes));
+            return;
+        }
+        for (index, value) in (0..).zip(values) {
+            if enabled >> index & 1 != 0 {
+                self.write_registers(at + index * 4, &value.to_le_bytes());
+            }
+        }
+    }
+
+    /// Copies bytes of the thread's registers from a byte offset on, which wraps.
+    #[inline]
+    pub(super) fn copy_registers(&self, at: u32, bytes: &mut [u8]) {
+        if let Some(from) = self.registers(at, bytes.len()) {
+            bytes.copy_from_slice(from);
+            return;
+        }
+        for (index, byte) in (at..).zip(bytes) {
+            *byte = self.file[(index & self.grf_mask) as usize];
+        }
+    }
+
+    /// Writes bytes of the thread's registers from a byte offset on, which wraps.
+    #[inline]
+    pub(super) fn write_registers(&mut self, at: u32, bytes: &[u8]) {
+        if let Some(into) = self.registers_mut(at, bytes.len()) {
+            into.copy_from_slice(bytes);
+            return;
+        }
+        for (index, byte) in (at..).zip(bytes) {
+            let at = (index & self.grf_mask) as usize;
+            self.file[at] = *byte;
         }
     }
 
@@ -245,10 +315,9 @@ impl Thread {
     pub fn update_dispatch(&mut self) {
         let dispatch = self.u32(SR + 8);
         let changed = dispatch ^ self.dispatch;
-        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
-            if changed >> channel & 1 != 0 {
-                *waiting = NEVER;
-            }
+        self.waits &= !changed;
+        for channel in bits(changed) {
+            self.waiting[channel] = NEVER;
         }
         self.mask = self.mask & !changed | changed & dispatch;
         self.dispatch = dispatch;
@@ -289,22 +358,34 @@ impl Thread {
     }
 
     /// Enables the channels of the subroutine that wait at the uop `index`.
+    #[inline]
     pub fn rejoin(&mut self, index: u32) {
-        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
-            if *waiting == index && self.call_mask >> channel & 1 != 0 {
-                *waiting = NEVER;
+        for channel in bits(self.waits & self.call_mask) {
+            if self.waiting[channel] == index {
+                self.waiting[channel] = NEVER;
+                self.waits &= !(1 << channel);
                 self.mask |= 1 << channel;
             }
         }
     }
 
     /// Disables channels until the thread is at the uop `index`.
+    #[inline]
     pub fn wait(&mut self, channels: u32, index: u32) {
         self.mask &= !channels;
-        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
-            if channels >> channel & 1 != 0 {
-                *waiting = index;
-            }
+        self.waits |= channels;
+        for channel in bits(channels) {
+            self.waiting[channel] = index;
         }
     }
+}
+
+/// Numbers of the bits that are set.
+#[inline(always)]
+fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = set.trailing_zeros() as usize;
+        set &= set.wrapping_sub(1);
+        (bit < 32).then_some(bit)
+    })
 }

@@ -14,6 +14,17 @@ pub type LaneFunction = fn(&mut Thread, &Uop);
 /// What a uop does.
 #[derive(Clone)]
 pub enum Kind {
+    /// Channels that wait here are enabled; goes on at `jip`.
+    Rejoin,
+    /// Goes on at `jip`.
+    Jump,
+    /// The code at this address, relative to the instruction base, is not decoded. Channels can wait at it if `waits` is true.
+    Fetch {
+        /// Address.
+        address: u32,
+        /// See above.
+        waits: bool,
+    },
     /// An operation on lanes, for any state of the thread.
     Lanes(LaneFunction),
     /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
@@ -26,17 +37,6 @@ pub enum Kind {
     Movi,
     /// A branch.
     Control(Control),
-    /// Channels that wait here are enabled; goes on at `jip`.
-    Rejoin,
-    /// Goes on at `jip`.
-    Jump,
-    /// The code at this address, relative to the instruction base, is not decoded. Channels can wait at it if `waits` is true.
-    Fetch {
-        /// Address.
-        address: u32,
-        /// See above.
-        waits: bool,
-    },
     /// A message.
     Send(Box<Message>),
     /// Waits for the barrier.
@@ -45,6 +45,14 @@ pub enum Kind {
     Nop,
     /// Ends the thread with a fault: the instruction cannot be executed.
     Fault(FaultKind),
+}
+
+impl Kind {
+    /// True if it leads to another uop and is no instruction.
+    #[inline(always)]
+    pub fn is_link(&self) -> bool {
+        matches!(self, Kind::Rejoin | Kind::Jump | Kind::Fetch { .. })
+    }
 }
 
 /// A micro-operation.
@@ -156,6 +164,7 @@ impl Uop {
     }
 
     /// The lanes of a message.
+    #[inline(always)]
     pub fn lanes(&self, thread: &Thread) -> Lanes {
         Lanes {
             size: self.size,

@@ -3,11 +3,13 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use vm_memory::{Bytes, MmapRegion, VolatileMemory};
+use vm_memory::{ByteValued, MmapRegion, VolatileMemory, VolatileSlice};
 
 use super::LaunchError;
 use crate::exec::FaultKind;
-use crate::exec::memory::{Access, Atomic, Image, Memory, MemoryFault, Sampler, Surface, elements};
+use crate::exec::memory::{
+    Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,
+};
 
 /// Distance between buffers, so that an address a little outside of one is in none.
 const GAP: u64 = 1 << 16;
@@ -24,6 +26,14 @@ pub struct Buffer {
     /// Name for reports.
     pub name: String,
     region: MmapRegion,
+}
+
+impl Buffer {
+    /// A part of the buffer.
+    #[inline]
+    fn bytes(&self, offset: usize, size: usize) -> Result<VolatileSlice<'_>, FaultKind> {
+        self.region.as_volatile_slice().subslice(offset, size).map_err(|_| FaultKind::Address)
+    }
 }
 
 /// What a surface state describes.
@@ -135,6 +145,7 @@ impl Space {
         (offset.checked_add(size)? <= buffer.size).then_some((buffer, offset))
     }
 
+    #[inline]
     fn state(&self, surface: Surface) -> Result<&State, FaultKind> {
         let number = match surface {
             Surface::Binding(index) => {
@@ -146,6 +157,39 @@ impl Space {
         number.and_then(|number| self.states.get(number)).ok_or(FaultKind::Surface)
     }
 
+    /// Where a surface is: first address and bytes. `None` for flat addresses.
+    #[inline]
+    fn extent(&self, surface: Surface) -> Result<Option<(u64, u64)>, FaultKind> {
+        Ok(Some(match surface {
+            Surface::Flat | Surface::Stateless => return Ok(None),
+            _ => match (self.state(surface)?, surface) {
+                (State::Buffer { start, size }, _) => (*start, *size),
+                (State::Scratch { start, pitch }, Surface::State(_, thread)) => {
+                    (start + u64::from(thread) * pitch, *pitch)
+                }
+                _ => return Err(FaultKind::Surface),
+            },
+        }))
+    }
+
+    /// What the lanes of a message access, if that is in one buffer: the surface, or the buffer at the first lane's address.
+    fn window(&self, lanes: &LaneSpans<'_>) -> Option<Window<'_>> {
+        match self.extent(lanes.surface).ok()? {
+            Some((start, size)) => {
+                let size = usize::try_from(size).ok()?;
+                let (buffer, offset) = self.find(start, size)?;
+                let bytes = buffer.bytes(offset, size).ok()?;
+                Some(Window { bytes, start: 0, mask: u64::MAX })
+            }
+            None => {
+                let (_, address) = lanes.iter().next()?;
+                let buffer = self.nearest(address & ADDRESS)?;
+                let bytes = buffer.bytes(0, buffer.size).ok()?;
+                Some(Window { bytes, start: buffer.start, mask: ADDRESS })
+            }
+        }
+    }
+
     /// The virtual address of an access, and how many bytes its elements have that are wholly inside the surface. `None`
     /// for flat addresses.
     fn resolve(
@@ -155,20 +199,96 @@ impl Space {
         element: usize,
         size: usize,
     ) -> Result<(u64, Option<usize>), FaultKind> {
-        let (start, limit) = match surface {
-            Surface::Flat | Surface::Stateless => return Ok((address, None)),
-            _ => match (self.state(surface)?, surface) {
-                (State::Buffer { start, size }, _) => (*start, *size),
-                (State::Scratch { start, pitch }, Surface::State(_, thread)) => {
-                    (start + u64::from(thread) * pitch, *pitch)
-                }
-                _ => return Err(FaultKind::Surface),
-            },
-        };
+        let Some((start, limit)) = self.extent(surface)? else { return Ok((address, None)) };
         let inside = limit.saturating_sub(address).min(size as u64);
         Ok((start.wrapping_add(address), Some(elements(inside as usize, element))))
     }
 }
+
+/// The part of a buffer that the lanes of a message can access.
+struct Window<'s> {
+    bytes: VolatileSlice<'s>,
+    /// Address of its first byte, and the bits that addresses have.
+    start: u64,
+    mask: u64,
+}
+
+impl Window<'_> {
+    /// Place of an address. One that is outside is beyond the end.
+    #[inline(always)]
+    fn place(&self, address: u64) -> usize {
+        usize::try_from((address & self.mask).wrapping_sub(self.start)).unwrap_or(usize::MAX)
+    }
+
+    /// Reads `SIZE` bytes of each lane, as one value of the type `T`. Returns false if not all are inside; some of them may have
+    /// been read.
+    #[inline(always)]
+    fn read<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &mut [u8]) -> bool {
+        let values = bytes.as_chunks_mut::<SIZE>().0;
+        lanes.iter().all(|(lane, address)| match (self.bytes.get_ref::<T>(self.place(address)), values.get_mut(lane)) {
+            (Ok(from), Some(value)) => {
+                *value = from.load().bytes();
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// Writes as [`Window::read`] reads.
+    #[inline(always)]
+    fn write<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &[u8]) -> bool {
+        let values = bytes.as_chunks::<SIZE>().0;
+        lanes.iter().all(|(lane, address)| match (self.bytes.get_ref::<T>(self.place(address)), values.get(lane)) {
+            (Ok(into), Some(value)) => {
+                into.store(T::of(*value));
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Applies an operation that the host has. Returns the value before.
+#[inline]
+fn by_host(word: &AtomicU32, operation: Atomic, [first, second]: [u32; 2]) -> Option<u32> {
+    let order = Ordering::SeqCst;
+    Some(match operation {
+        Atomic::Inc => word.fetch_add(1, order),
+        Atomic::Dec => word.fetch_sub(1, order),
+        Atomic::Add => word.fetch_add(first, order),
+        Atomic::Sub => word.fetch_sub(first, order),
+        Atomic::Load => word.load(order),
+        Atomic::Store => word.swap(first, order),
+        Atomic::Cas => word.compare_exchange(first, second, order, order).unwrap_or_else(|old| old),
+        _ => return None,
+    })
+}
+
+/// An unsigned number of `SIZE` bytes.
+trait Word<const SIZE: usize>: ByteValued {
+    fn bytes(self) -> [u8; SIZE];
+    fn of(bytes: [u8; SIZE]) -> Self;
+}
+
+macro_rules! words {
+    ($($size:literal $word:ident)*) => {
+        $(
+            impl Word<$size> for $word {
+                #[inline(always)]
+                fn bytes(self) -> [u8; $size] {
+                    self.to_ne_bytes()
+                }
+
+                #[inline(always)]
+                fn of(bytes: [u8; $size]) -> $word {
+                    $word::from_ne_bytes(bytes)
+                }
+            }
+        )*
+    };
+}
+
+words!(4 u32 8 u64 16 u128);
 
 /// Bits of a virtual address. EU-006.
 const ADDRESS: u64 = (1 << 48) - 1;
@@ -191,10 +311,12 @@ impl Memory for &Space {
         let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
         let length = inside.unwrap_or(bytes.len());
         let (within, rest) = bytes.split_at_mut(length);
-        rest.fill(0);
+        if !rest.is_empty() {
+            rest.fill(0);
+        }
         if !within.is_empty() {
             let (buffer, offset) = self.find(address, length).ok_or_else(|| no_buffer(address))?;
-            buffer.region.read_slice_at(offset, within)?;
+            buffer.bytes(offset, length)?.copy_to(within);
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
@@ -204,9 +326,29 @@ impl Memory for &Space {
         let (within, rest) = bytes.split_at(inside.unwrap_or(bytes.len()));
         if !within.is_empty() {
             let (buffer, offset) = self.find(address, within.len()).ok_or_else(|| no_buffer(address))?;
-            buffer.region.write_slice_at(offset, within)?;
+            buffer.bytes(offset, within.len())?.copy_from(within);
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
+    }
+
+    fn read_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &mut [u8], outside: &mut u32) -> Result<(), LaneFault> {
+        let inside = self.window(lanes).is_some_and(|window| match lanes.size {
+            4 => window.read::<4, u32>(lanes, bytes),
+            8 => window.read::<8, u64>(lanes, bytes),
+            16 => window.read::<16, u128>(lanes, bytes),
+            _ => false,
+        });
+        if inside { Ok(()) } else { lanes.read_each(self, bytes, outside) }
+    }
+
+    fn write_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &[u8], outside: &mut u32) -> Result<(), LaneFault> {
+        let inside = self.window(lanes).is_some_and(|window| match lanes.size {
+            4 => window.write::<4, u32>(lanes, bytes),
+            8 => window.write::<8, u64>(lanes, bytes),
+            16 => window.write::<16, u128>(lanes, bytes),
+            _ => false,
+        });
+        if inside { Ok(()) } else { lanes.write_each(self, bytes, outside) }
     }
 
     fn atomic(
@@ -228,6 +370,12 @@ impl Memory for &Space {
             let change = |old| Some(operation.apply(old, operands, 8));
             let old = word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
             return Ok(Some(old.unwrap_or_else(|old| old)));
+        }
+        if size == 4
+            && let Ok(word) = slice.get_atomic_ref::<AtomicU32>(offset)
+            && let Some(old) = by_host(word, operation, operands.map(|operand| operand as u32))
+        {
+            return Ok(Some(old.into()));
         }
         // An element of two bytes is a part of its dword.
         let shift = (offset as u32 & 3) * 8;
@@ -254,23 +402,5 @@ impl Memory for &Space {
             None => self.sampler_table.iter().find(|(number, _)| *number == index).map(|(_, sampler)| *sampler),
         };
         number.and_then(|number| self.samplers.get(number)).copied().ok_or(FaultKind::Surface.into())
-    }
-}
-
-/// Copies between a region and bytes.
-trait Copies {
-    fn read_slice_at(&self, offset: usize, bytes: &mut [u8]) -> Result<(), FaultKind>;
-    fn write_slice_at(&self, offset: usize, bytes: &[u8]) -> Result<(), FaultKind>;
-}
-
-impl Copies for MmapRegion {
-    #[inline]
-    fn read_slice_at(&self, offset: usize, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        self.as_volatile_slice().read_slice(bytes, offset).map_err(|_| FaultKind::Address)
-    }
-
-    #[inline]
-    fn write_slice_at(&self, offset: usize, bytes: &[u8]) -> Result<(), FaultKind> {
-        self.as_volatile_slice().write_slice(bytes, offset).map_err(|_| FaultKind::Address)
     }
 }

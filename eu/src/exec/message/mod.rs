@@ -68,6 +68,7 @@ impl Message {
     }
 
     /// Executes the message.
+    #[inline]
     pub fn execute(
         &self,
         thread: &mut Thread,

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Atomic operations. ISA-218. Lanes with the same address are applied in their order.
+
+use super::super::access;
+use super::super::operands::{MessageFault, Sent};
+use super::Lsc;
+use super::elements::set;
+use crate::exec::fault::{AccessKind, FaultAccess, FaultKind};
+use crate::exec::memory::{Access, Atomic, LaneSpans, Surface};
+
+/// Applies an operation to an element of each lane.
+pub fn execute<const LANES: usize>(
+    lsc: &Lsc,
+    operation: Atomic,
+    surface: Surface,
+    addresses: &[u64; LANES],
+    sent: Sent<'_, '_>,
+) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
+    let size = lsc.memory_size as usize;
+    let mut values = [[[0u32; LANES]; 2]; 2];
+    if let Some(src) = operands.src1 {
+        for (index, halves) in (0..).zip(&mut values).take(operation.operands()) {
+            let at = lsc.component(src, index, lanes.size);
+            halves[0] = thread.dwords::<LANES>(at);
+            if size == 8 {
+                let pairs = [halves[0], thread.dwords::<LANES>(at + LANES as u32 * 4)];
+                for (lane, [low, high]) in pairs.as_flattened().as_chunks::<2>().0.iter().enumerate() {
+                    (halves[0][lane], halves[1][lane]) = (*low, *high);
+                }
+            }
+        }
+    }
+    let mask = u64::MAX >> (64 - size * 8);
+    let result = operands.dst.filter(|_| lsc.response > 0);
+    let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: size, size };
+    for (lane, address) in spans.iter() {
+        let values = values.map(|[low, high]| (u64::from(low[lane]) | u64::from(high[lane]) << 32) & mask);
+        let fault = |fault: MessageFault| fault.in_lane(lane as u32);
+        if !address.is_multiple_of(size as u64) {
+            let access = FaultAccess {
+                kind: AccessKind::Atomic,
+                surface: (!lsc.slm).then_some(surface),
+                address,
+                virtual_address: None,
+            };
+            return Err(fault(MessageFault::with_access(FaultKind::Alignment, access)));
+        }
+        let old = access::atomic(lsc.slm, surface, address, lsc.memory_size, operation, values, environment)
+            .map_err(fault)?;
+        if old.is_none() {
+            environment.note(Access::Outside, lanes.instruction, lane as u32);
+        }
+        if let Some(dst) = result {
+            let bytes = old.unwrap_or(0).to_le_bytes();
+            let at = lsc.component(dst, 0, lanes.size) + lane as u32 * lsc.register_size;
+            set(lsc, thread, at, &bytes[..size]);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! A dword of each lane, which most messages move: consecutive ones by one access, from registers or to them; others by one
+//! access for all lanes.
+
+use super::super::access::{read, read_lanes, write, write_lanes};
+use super::super::operands::{MessageFault, Sent};
+use super::{Action, Lsc};
+use crate::exec::memory::{Access, LaneSpans, Surface};
+use crate::exec::thread::Thread;
+
+/// Lanes with consecutive addresses.
+#[derive(Clone, Copy)]
+struct Run {
+    /// First lane.
+    first: u32,
+    /// Lanes from the first to the last one that is enabled, at least two.
+    count: u32,
+    /// Address of the first lane.
+    start: u64,
+}
+
+impl Run {
+    /// The run that all enabled lanes are; at least one lane is enabled.
+    #[inline(always)]
+    fn of<const LANES: usize>(lsc: &Lsc, src: u32, thread: &Thread, enabled: u32) -> Option<Run> {
+        let first = enabled.trailing_zeros();
+        let count = 32 - enabled.leading_zeros() - first;
+        let all = u32::MAX >> (32 - LANES);
+        let (start, is_run) = if lsc.address_size == 4 {
+            let addresses = thread.dwords::<LANES>(src);
+            let start = *addresses.get(first as usize)?;
+            let zero = start.wrapping_sub(first * 4);
+            let differs = |index: usize| addresses[index] ^ zero.wrapping_add(index as u32 * 4);
+            // Addresses of 32 bits do not wrap.
+            let ends = start.checked_add(count * 4).is_some();
+            (u64::from(start), ends && is_all_zero::<LANES>(differs, enabled, all))
+        } else {
+            let addresses = lsc.addresses::<LANES>(src, thread);
+            let start = *addresses.get(first as usize)?;
+            let zero = start.wrapping_sub(u64::from(first) * 4);
+            let differs = |index: usize| u32::from(addresses[index] != zero.wrapping_add(index as u64 * 4));
+            (start, is_all_zero::<LANES>(differs, enabled, all))
+        };
+        (is_run && count > 1).then_some(Run { first, count, start })
+    }
+
+    /// All lanes from the first to the last one are enabled.
+    #[inline(always)]
+    fn is_dense(self, enabled: u32) -> bool {
+        let lanes = enabled >> self.first;
+        lanes & lanes.wrapping_add(1) == 0
+    }
+}
+
+/// True if `value` is 0 for each enabled lane.
+#[inline(always)]
+fn is_all_zero<const LANES: usize>(value: impl Fn(usize) -> u32, enabled: u32, all: u32) -> bool {
+    if enabled == all {
+        (0..LANES).fold(0, |bits, index| bits | value(index)) == 0
+    } else {
+        (0..LANES).all(|index| enabled >> index & 1 == 0 || value(index) == 0)
+    }
+}
+
+/// Moves a dword of each lane, to or from the registers from the byte offset `data` on.
+#[inline(always)]
+pub fn execute<const LANES: usize>(
+    lsc: &Lsc,
+    surface: Surface,
+    data: u32,
+    mut sent: Sent<'_, '_>,
+) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = &mut sent;
+    let enabled = lanes.enabled;
+    let load = lsc.action == Action::Load;
+    if let Some(run) = Run::of::<LANES>(lsc, operands.src0, thread, enabled) {
+        let (at, size) = (data + run.first * 4, run.count as usize * 4);
+        let access = match (load, run.is_dense(enabled)) {
+            (true, true) => {
+                thread.registers_mut(at, size).map(|bytes| read(lsc.slm, surface, run.start, 4, bytes, environment))
+            }
+            (true, false) => Some(read_to_buffer::<LANES>(lsc, surface, run, data, &mut sent)),
+            (false, true) => {
+                thread.registers(at, size).map(|bytes| write(lsc.slm, surface, run.start, 4, bytes, environment))
+            }
+            (false, false) => None,
+        };
+        if let Some(Ok(Access::Inside)) = access {
+            return Ok(());
+        }
+        // Lane by lane, to count and to name those that are not inside.
+    }
+    scattered::<LANES>(lsc, surface, data, sent)
+}
+
+/// Loads the enabled lanes of a run. The registers change if all of it is inside the surface.
+#[inline(never)]
+fn read_to_buffer<const LANES: usize>(
+    lsc: &Lsc,
+    surface: Surface,
+    run: Run,
+    dst: u32,
+    sent: &mut Sent<'_, '_>,
+) -> Result<Access, MessageFault> {
+    let mut values = [[0; 4]; LANES];
+    let bytes = &mut values.as_flattened_mut()[run.first as usize * 4..][..run.count as usize * 4];
+    let access = read(lsc.slm, surface, run.start, 4, bytes, sent.environment)?;
+    if access == Access::Inside {
+        sent.thread.set_dwords(dst, &values.map(u32::from_le_bytes), sent.lanes.enabled);
+    }
+    Ok(access)
+}
+
+/// Moves dwords at any addresses.
+#[inline(never)]
+fn scattered<const LANES: usize>(
+    lsc: &Lsc,
+    surface: Surface,
+    data: u32,
+    sent: Sent<'_, '_>,
+) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
+    let addresses = &lsc.addresses::<LANES>(operands.src0, thread);
+    let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: 4, size: 4 };
+    let mut values = thread.dwords::<LANES>(data).map(u32::to_le_bytes);
+    let mut outside = 0;
+    let result = if lsc.action == Action::Load {
+        let result = read_lanes(lsc.slm, &spans, values.as_flattened_mut(), &mut outside, environment);
+        // Lanes that were not read have the values that they had.
+        thread.set_dwords(data, &values.map(u32::from_le_bytes), u32::MAX >> (32 - LANES));
+        result
+    } else {
+        write_lanes(lsc.slm, &spans, values.as_flattened(), &mut outside, environment)
+    };
+    environment.note_lanes(outside, lanes.instruction);
+    result
+}
