@@ -290,7 +290,7 @@ fn integers(
     }
     let condition = Condition::from_code(from.modifier);
     let compares = matches!(lane, LaneOp::Cmp | LaneOp::Sel | LaneOp::Csel | LaneOp::Cmpn);
-    if !compares && condition.is_some_and(|condition| !is_condition_of_dword(dst, condition)) {
+    if !compares && condition.is_some_and(|condition| !is_condition_of_integer(condition)) {
         return None;
     }
     let operation = match lane {
@@ -374,13 +374,9 @@ fn integers(
     Some((operation, false))
 }
 
-/// True if a condition of a result of this type is that of a signed dword. ISA-064. An overflow is known to the general way only.
-fn is_condition_of_dword(dst: Type, condition: Condition) -> bool {
-    match condition {
-        Condition::Eq | Condition::Ne => dst.size() == 4,
-        Condition::Gt | Condition::Ge | Condition::Lt | Condition::Le => dst == Type::D,
-        Condition::Overflow | Condition::Unordered => false,
-    }
+/// True for a condition of an integer's low bits. ISA-064. An overflow is known to the general way only.
+fn is_condition_of_integer(condition: Condition) -> bool {
+    !matches!(condition, Condition::Overflow | Condition::Unordered)
 }
 
 /// ISA-120: the low dword, or with AccWrEn the high one.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! dpas: products of small matrices (group M of the document on the ISA).
 
-use super::operand::Input;
+use super::operand::{Input, Store};
 use super::thread::{REG, Thread};
 use super::uop::Uop;
-use crate::float::{BF, F, HF, Round};
+use crate::float::{BF, F, HF, Round, widened_half};
 use crate::isa::{Instruction, Type};
 
 /// Lanes of dpas.
 const LANES: usize = 8;
+/// Rows, at most: the repeat count.
+const ROWS: usize = 8;
 
 /// True for types that dpas has. ISA-186.
 pub fn has_types(from: &Instruction) -> bool {
@@ -42,103 +44,91 @@ fn element(bits: u32, ty: Type) -> i32 {
     if ty.is_signed() { (bits << shift).cast_signed() >> shift } else { (bits << shift >> shift).cast_signed() }
 }
 
-fn to_f32(bits: u32, ty: Type) -> f32 {
-    f32::from_bits(match ty {
-        Type::Bf => bits << 16,
-        _ => F.convert(bits & 0xffff, HF, Round::NearestEven),
-    })
+/// Numbers of an array of dwords that have one in each half.
+#[inline(always)]
+fn numbers<const COUNT: usize>(dwords: &[u32; COUNT], half: usize, ty: Type) -> [f32; COUNT] {
+    let shift = half as u32 * 16;
+    dwords.map(|dword| f32::from_bits(if ty == Type::Bf { dword >> shift << 16 } else { widened_half(dword >> shift) }))
 }
 
-/// A dword of the register file of an operand.
-fn dword(thread: &Thread, base: u32, index: usize) -> u32 {
-    thread.u32((base as usize + index * 4) & thread.grf_mask as usize)
-}
-
-/// Executes dpas with this depth and repeat count. ISA-185: `dst[m][n] = src0[m][n] + sum of src2[m][k] * src1[k][n]`.
-pub fn execute(thread: &mut Thread, uop: &Uop, depth: u8, repeat: u8) {
+/// Executes dpas. ISA-185: `dst[m][n] = src0[m][n] + sum of src2[m][k] * src1[k][n]`. Each step of the depth is a loop over the
+/// lanes `n`.
+#[inline(always)]
+pub fn body(thread: &mut Thread, uop: &Uop) {
     let [addend, columns, rows] = &uop.src;
-    let float = columns.ty.is_float();
-    // Operations on a lane in a step of the depth: as many elements as the wider type has in a dword, 4 or 8 for integers.
-    let ops = if float {
-        2
-    } else if element_bits(columns.ty) == 8 || element_bits(rows.ty) == 8 {
-        4
-    } else {
-        8
-    };
-    let enabled = uop.enabled(thread);
-    let row_bits = usize::from(depth) * ops * element_bits(rows.ty) as usize;
-    let mut results = [[0u32; LANES]; 8];
-    for (m, result) in results.iter_mut().enumerate().take(usize::from(repeat)) {
-        for (n, result) in result.iter_mut().enumerate() {
-            let start = start_value(thread, addend, m, n);
-            let pairs = (0..usize::from(depth) * ops).map(|k| {
-                let row = bits_at(thread, rows.base, m * row_bits + k * element_bits(rows.ty) as usize, rows.ty);
-                let column = column_bits(thread, columns, k, n);
-                (row, column)
-            });
-            *result = if float {
-                let sum = pairs.fold(f32::from_bits(start), |sum, (row, column)| {
-                    to_f32(row, rows.ty).mul_add(to_f32(column, columns.ty), sum)
-                });
-                sum.to_bits()
-            } else {
-                pairs.fold(start, |sum, (row, column)| {
-                    let product = element(row, rows.ty).wrapping_mul(element(column, columns.ty));
-                    sum.wrapping_add(product.cast_unsigned())
-                })
-            };
-        }
+    let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
+    let enabled = if uop.dst.store == Store::Null { 0 } else { uop.enabled(thread) };
+    let mut results = [[0u32; LANES]; ROWS];
+    for (m, result) in results.iter_mut().enumerate().take(repeat) {
+        *result = start_values(thread, addend, m);
     }
-    for (m, result) in results.iter().enumerate().take(usize::from(repeat)) {
-        for (n, value) in result.iter().enumerate() {
-            if enabled >> n & 1 == 0 {
-                continue;
+    // Rows are packed one behind the other, so that all of them have at most eight registers.
+    let packed = thread.dwords::<{ ROWS * REG / 4 }>(rows.base);
+    if columns.ty.is_float() {
+        let factors = [0, 1].map(|half| numbers(&packed, half, rows.ty));
+        for step in 0..depth {
+            let dwords = thread.dwords::<LANES>(columns.base + (step * REG) as u32);
+            for (half, factors) in factors.iter().enumerate() {
+                let column = numbers(&dwords, half, columns.ty);
+                for (m, result) in results.iter_mut().enumerate().take(repeat) {
+                    let factor = factors.get(m * depth + step).copied().unwrap_or(0.0);
+                    for (sum, number) in result.iter_mut().zip(&column) {
+                        *sum = factor.mul_add(*number, f32::from_bits(*sum)).to_bits();
+                    }
+                }
             }
-            let index = m * LANES + n;
-            match uop.dst.ty {
-                Type::Hf => write16(thread, uop, index, HF.convert(*value, F, Round::NearestEven)),
-                Type::Bf => write16(thread, uop, index, BF.convert(*value, F, Round::NearestEven)),
-                _ => {
-                    let at = (uop.dst.base as usize + index * 4) & thread.grf_mask as usize;
-                    thread.set_u32(at, *value);
+        }
+    } else {
+        let (bits, row_bits) = (element_bits(columns.ty) as usize, element_bits(rows.ty) as usize);
+        // Elements of a lane in a step of the depth: as many as the wider type has in a dword, 4 or 8.
+        let count = depth * if bits == 8 || row_bits == 8 { 4 } else { 8 };
+        let mut dwords = [0; LANES];
+        for k in 0..count {
+            // A dword of a register has consecutive elements of its column.
+            let place = k * bits;
+            if place.is_multiple_of(32) {
+                dwords = thread.dwords::<LANES>(columns.base + (place / 32 * REG) as u32);
+            }
+            let column = dwords.map(|dword| element(dword >> (place % 32), columns.ty));
+            for (m, result) in results.iter_mut().enumerate().take(repeat) {
+                let place = (m * count + k) * row_bits;
+                let factor = element(packed.get(place / 32).copied().unwrap_or(0) >> (place % 32), rows.ty);
+                for (sum, number) in result.iter_mut().zip(&column) {
+                    *sum = sum.wrapping_add(factor.wrapping_mul(*number).cast_unsigned());
                 }
             }
         }
     }
-}
-
-fn write16(thread: &mut Thread, uop: &Uop, index: usize, value: u32) {
-    let at = (uop.dst.base as usize + index * 2) & thread.grf_mask as usize;
-    for (offset, byte) in value.to_le_bytes()[..2].iter().enumerate() {
-        thread.file[(at + offset) & thread.grf_mask as usize] = *byte;
+    for (m, result) in results.iter().enumerate().take(repeat) {
+        match uop.dst.ty {
+            Type::Hf | Type::Bf => {
+                let format = if uop.dst.ty == Type::Hf { HF } else { BF };
+                for (n, value) in result.iter().enumerate().filter(|(n, _)| enabled >> n & 1 != 0) {
+                    let narrow = format.convert(*value, F, Round::NearestEven);
+                    thread.write_registers(uop.dst.base + (m * LANES + n) as u32 * 2, &narrow.to_le_bytes()[..2]);
+                }
+            }
+            _ => thread.set_dwords(uop.dst.base + (m * REG) as u32, result, enabled & 0xff),
+        }
     }
 }
 
-/// Element of source 0 as 32 bits; null is 0.
-fn start_value(thread: &Thread, addend: &Input, m: usize, n: usize) -> u32 {
+/// A row of source 0 as 32 bits; null is 0.
+#[inline(always)]
+fn start_values(thread: &Thread, addend: &Input, m: usize) -> [u32; LANES] {
     if !addend.general {
-        return 0;
+        return [0; LANES];
     }
-    let index = m * LANES + n;
     match addend.ty {
         Type::Hf | Type::Bf => {
-            let word = dword(thread, addend.base, index / 2) >> (index % 2 * 16) & 0xffff;
-            if addend.ty == Type::Hf { F.convert(word, HF, Round::NearestEven) } else { word << 16 }
+            let words = thread.dwords::<{ LANES / 2 }>(addend.base + (m * LANES * 2) as u32);
+            let mut row = [0; LANES];
+            for (n, value) in row.iter_mut().enumerate() {
+                let word = words[n / 2] >> (n % 2 * 16);
+                *value = if addend.ty == Type::Hf { widened_half(word) } else { word << 16 };
+            }
+            row
         }
-        _ => dword(thread, addend.base, index),
+        _ => thread.dwords::<LANES>(addend.base + (m * REG) as u32),
     }
-}
-
-/// The element `k` of column `n`: dword `n` of a register holds consecutive elements of the column.
-fn column_bits(thread: &Thread, columns: &Input, k: usize, n: usize) -> u32 {
-    let bits = element_bits(columns.ty) as usize;
-    let per_dword = 32 / bits;
-    let register = k / per_dword;
-    dword(thread, columns.base, register * (REG / 4) + n) >> (k % per_dword * bits)
-}
-
-/// The element at a bit offset of rows that are packed one behind the other.
-fn bits_at(thread: &Thread, base: u32, bit: usize, ty: Type) -> u32 {
-    dword(thread, base, bit / 32) >> (bit % 32) & if element_bits(ty) == 32 { !0 } else { (1 << element_bits(ty)) - 1 }
 }

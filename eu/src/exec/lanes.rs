@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Operations on all lanes of an instruction at once, one function for each operation and number of lanes.
+//! Operations on all lanes of an instruction at once, one function for each operation and number of lanes, and products of
+//! matrices.
 //!
 //! A lane is 32 bits: an integer widened by its type, or a float. The functions exist twice: for any host, and for x86
 //! hosts with AVX2 and FMA. Both are made of the same source.
 
 mod body;
 
+use super::dpas;
 use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
@@ -80,44 +82,51 @@ macro_rules! operations {
                 }
 
                 #[$feature]
-                fn quick<O: Op, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
-                    quick_body::<O, 16, SPLATS>(thread, uop);
+                fn quick<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
+                    quick_body::<O, LANES, SPLATS>(thread, uop);
                 }
 
                 #[$feature]
-                fn shaped<O: Op>(splats: u8) -> LaneFunction {
+                fn shaped<O: Op, const LANES: usize>(splats: u8) -> LaneFunction {
                     match splats & ((1 << O::SOURCES) - 1) {
-                        0 => quick::<O, 0>,
-                        1 => quick::<O, 1>,
-                        2 => quick::<O, 2>,
-                        3 => quick::<O, 3>,
-                        4 => quick::<O, 4>,
-                        5 => quick::<O, 5>,
-                        6 => quick::<O, 6>,
-                        _ => quick::<O, 7>,
+                        0 => quick::<O, LANES, 0>,
+                        1 => quick::<O, LANES, 1>,
+                        2 => quick::<O, LANES, 2>,
+                        3 => quick::<O, LANES, 3>,
+                        4 => quick::<O, LANES, 4>,
+                        5 => quick::<O, LANES, 5>,
+                        6 => quick::<O, LANES, 6>,
+                        _ => quick::<O, LANES, 7>,
                     }
                 }
 
                 #[$feature]
                 fn sized<O: Op>(size: u8, shape: Option<u8>) -> LaneFunction {
-                    if let (16, Some(splats)) = (size, shape) {
-                        return shaped::<O>(splats);
+                    match (size, shape) {
+                        (8, Some(splats)) => return shaped::<O, 8>(splats),
+                        (16, Some(splats)) => return shaped::<O, 16>(splats),
+                        _ => {}
                     }
                     match size {
                         1 => run::<O, 1>,
-                        2 => run::<O, 2>,
-                        4 => run::<O, 4>,
-                        8 => run::<O, 8>,
+                        // Lanes beyond the last one are computed, and not written.
+                        2..=8 => run::<O, 8>,
                         16 => run::<O, 16>,
                         _ => run::<O, 32>,
                     }
                 }
 
-                /// The function of an operation on this number of lanes.
                 #[$feature]
-                pub fn select(operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
-                    match operation {
-                        $( Operation::$name => sized::<ops::$name>(size, shape), )*
+                fn matrices(thread: &mut Thread, uop: &Uop) {
+                    dpas::body(thread, uop);
+                }
+
+                /// A function.
+                #[$feature]
+                pub fn select(choice: Choice) -> LaneFunction {
+                    match choice {
+                        $( Choice::Lanes(Operation::$name, size, shape) => sized::<ops::$name>(size, shape), )*
+                        Choice::Matrices => matrices,
                     }
                 }
             };
@@ -295,15 +304,24 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 
 /// Functions for any host.
 mod portable {
-    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops, quick_body};
+    use super::{Choice, LaneFunction, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops, quick_body};
+    use super::{Choice, LaneFunction, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(target_feature(enable = "avx2,fma"));
+}
+
+/// A function to choose.
+#[derive(Clone, Copy)]
+enum Choice {
+    /// Of an operation on this number of lanes, of which the operands may have a shape of [`quick_body`].
+    Lanes(Operation, u8, Option<u8>),
+    /// Of products of matrices.
+    Matrices,
 }
 
 /// Which functions to use.
@@ -331,14 +349,23 @@ impl Host {
 
     /// The function of an operation on this number of lanes.
     pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
+        self.function(Choice::Lanes(operation, size, shape))
+    }
+
+    /// The function of products of matrices.
+    pub(super) fn matrices(self) -> LaneFunction {
+        self.function(Choice::Matrices)
+    }
+
+    fn function(self, choice: Choice) -> LaneFunction {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]
             Host::Avx2(Detected(())) => {
                 // SAFETY: a `Detected` exists only if the host has AVX2 and FMA.
-                unsafe { avx2::select(operation, size, shape) }
+                unsafe { avx2::select(choice) }
             }
-            _ => portable::select(operation, size, shape),
+            _ => portable::select(choice),
         }
     }
 }

@@ -199,10 +199,8 @@ pub fn run<O: Observer>(
                 }
                 thread.next += 1;
             }
-            Kind::Dpas => {
-                if let Some(instruction) = &code.instructions[uop.instruction as usize].instruction {
-                    dpas::execute(thread, uop, instruction.depth, instruction.repeat);
-                }
+            Kind::Dpas(function) => {
+                function(thread, uop);
                 thread.next += 1;
             }
             // ISA-123: each lane has an address of its own, as in a move of one-element rows.

@@ -49,6 +49,8 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         saturate: false,
         acc_write: false,
         writes_state: false,
+        depth: 0,
+        repeat: 0,
         function: 0,
         float: false,
         dst,
@@ -67,6 +69,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         uop.invert = from.invert;
         uop.flag = from.flag;
         uop.function = from.function;
+        (uop.depth, uop.repeat) = (from.depth, from.repeat);
     }
     uop
 }
@@ -110,7 +113,7 @@ impl Context {
             },
             Execute::Send => Kind::Send(Box::new(Message::new(from, self.registers).ok_or(FaultKind::Register)?)),
             Execute::Control(control) => Kind::Control(control),
-            Execute::Dpas => Kind::Dpas,
+            Execute::Dpas => Kind::Dpas(self.host.matrices()),
             Execute::Movi => Kind::Movi,
             Execute::Lane(_) => Kind::General,
         };

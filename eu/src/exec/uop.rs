@@ -31,8 +31,8 @@ pub enum Kind {
     Floats(LaneFunction),
     /// An operation on lanes in the general way.
     General,
-    /// A matrix product.
-    Dpas,
+    /// A product of matrices.
+    Dpas(LaneFunction),
     /// Indexed move.
     Movi,
     /// A branch.
@@ -82,6 +82,10 @@ pub struct Uop {
     pub acc_write: bool,
     /// Writes cr0 or sr0.
     pub writes_state: bool,
+    /// Depth and repeat count of a product of matrices.
+    pub depth: u8,
+    /// See `depth`.
+    pub repeat: u8,
     /// Truth table of bfn.
     pub function: u8,
     /// Lanes of the result are floats.

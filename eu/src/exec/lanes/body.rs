@@ -45,9 +45,9 @@ fn gather<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
 
 /// Writes packed lanes of 32 bits, those that are enabled.
 #[inline(always)]
-fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32, all: u32) {
+fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32) {
     let mut chosen = *lanes;
-    if enabled != all {
+    if enabled != u32::MAX >> (32 - LANES) {
         let keep = packed::<LANES>(thread, at);
         for index in 0..LANES {
             chosen[index] = if enabled & 1 << index != 0 { lanes[index] } else { keep[index] };
@@ -61,7 +61,6 @@ fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES
 /// Executes an operation on all lanes.
 #[inline(always)]
 pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
-    let all = uop.all();
     let (channels, chosen) =
         if O::SELECTS { (uop.channels(thread), uop.predicate_bits(thread)) } else { (uop.enabled(thread), 0) };
     let a = fetch::<LANES>(thread, &uop.src[0]);
@@ -95,7 +94,7 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
         uop.write_flag(thread, bits, channels);
     }
     match uop.dst.store {
-        Store::Packed => store(thread, uop.dst.base as usize, &result, channels, all),
+        Store::Packed => store(thread, uop.dst.base as usize, &result, channels),
         Store::Null => {}
         Store::Scatter => uop.dst.scatter(thread, &result, channels, uop.float),
     }
@@ -104,7 +103,7 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
         for index in 0..LANES {
             accumulator[index] = O::accumulator(uop, a[index], b[index], result[index]);
         }
-        store(thread, ACC, &accumulator, channels, all);
+        store(thread, ACC, &accumulator, channels);
     }
 }
 
@@ -156,6 +155,6 @@ pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thre
         uop.write_flag(thread, bits, enabled);
     }
     if uop.dst.store == Store::Packed {
-        store(thread, uop.dst.base as usize, &result, enabled, (1u64 << LANES) as u32 - 1);
+        store(thread, uop.dst.base as usize, &result, enabled);
     }
 }
