@@ -38,7 +38,11 @@ pub fn conditions(uop: &Uop, lanes: &[u32]) -> u32 {
 /// The bits of the lanes for which a condition holds.
 #[inline(always)]
 fn flags(lanes: &[u32], holds: impl Fn(u32) -> bool) -> u32 {
-    lanes.iter().enumerate().fold(0, |bits, (index, lane)| bits | u32::from(holds(*lane)) << index)
+    let mut bits = 0;
+    for (index, lane) in lanes.iter().enumerate() {
+        bits |= u32::from(holds(*lane)) << index;
+    }
+    bits
 }
 
 fn float_condition(condition: Condition, value: f32) -> bool {

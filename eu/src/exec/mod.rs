@@ -132,6 +132,23 @@ pub fn run<O: Observer>(
         let Some(uop) = code.uops.get(thread.next as usize) else {
             return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
         };
+        if thread.executed < end && way == Way::Fast {
+            // What most instructions are.
+            let function = match uop.kind {
+                Kind::Lanes(function) => Some(function),
+                Kind::Floats(function) if thread.plain_floats => Some(function),
+                _ => None,
+            };
+            if let Some(function) = function {
+                if observer.before(thread, uop.instruction) {
+                    return Stop::Break;
+                }
+                thread.executed += 1;
+                function(thread, uop);
+                thread.next += 1;
+                continue;
+            }
+        }
         if uop.kind.is_link() {
             match uop.kind {
                 Kind::Fetch { address, .. } => return Stop::Fetch(address),
@@ -149,14 +166,6 @@ pub fn run<O: Observer>(
         }
         thread.executed += 1;
         match &uop.kind {
-            Kind::Lanes(function) if way == Way::Fast => {
-                function(thread, uop);
-                thread.next += 1;
-            }
-            Kind::Floats(function) if way == Way::Fast && thread.plain_floats => {
-                function(thread, uop);
-                thread.next += 1;
-            }
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);
                 thread.next += 1;

@@ -14,6 +14,8 @@ pub enum Fetch {
     Scalar,
     /// The value in `bits` for all lanes.
     Constant,
+    /// Elements of 8, 16 or 32 bits at the distances of the region, all inside the file.
+    Strided,
     /// Lane by lane.
     Gather,
 }
@@ -129,6 +131,15 @@ impl Input {
                 into.fetch = Fetch::Scalar;
             } else if packed && into.base as usize + usize::from(size) * 4 <= limit {
                 into.fetch = Fetch::Packed;
+            }
+        }
+        if into.fetch == Fetch::Gather && vstride.is_some() && unit <= 4 {
+            let limit = if into.general { registers as usize * REG } else { FILE_BYTES };
+            let last = usize::from(size.max(1)) - 1;
+            let (row, column) = (last >> into.row, last.min((1 << into.row) - 1));
+            let end = row * usize::from(into.vstride) + column * usize::from(into.hstride) + usize::from(unit);
+            if into.base as usize + end <= limit {
+                into.fetch = Fetch::Strided;
             }
         }
         Some(into)
@@ -379,6 +390,19 @@ impl Output {
     /// Writes 32-bit lanes, floats as F, to elements of this type.
     pub fn scatter(&self, thread: &mut Thread, values: &[u32], mask: u32, is_float: bool) {
         let fixed = self.resolved(thread);
+        let last = (32 - mask.leading_zeros()).saturating_sub(1) as usize;
+        let (at, stride, size) = (fixed.base as usize, usize::from(fixed.stride), fixed.ty.size() as usize);
+        let is_inside = fixed.general && at + last * stride + size <= thread.grf_mask as usize + 1;
+        let converts = is_float && matches!(fixed.ty, Type::Hf | Type::Bf);
+        if is_inside && !converts && size <= 2 {
+            for (lane, value) in values.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0) {
+                match size {
+                    2 => thread.set_u16(at + lane * stride, *value as u16),
+                    _ => thread.file[at + lane * stride] = *value as u8,
+                }
+            }
+            return;
+        }
         for (lane, value) in (0..).zip(values) {
             if mask >> lane & 1 != 0 {
                 fixed.write(thread, lane, u64::from(self.narrowed(*value, is_float)));

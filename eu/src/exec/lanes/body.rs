@@ -7,6 +7,8 @@ use crate::exec::condition::conditions;
 use crate::exec::operand::{Fetch, Input, Store};
 use crate::exec::thread::{ACC, Thread};
 use crate::exec::uop::Uop;
+use crate::float::widened_half;
+use crate::isa::Type;
 
 #[inline(always)]
 fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
@@ -14,6 +16,7 @@ fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
         Fetch::Packed => packed(thread, input.base as usize),
         Fetch::Constant => [input.bits as u32; LANES],
         Fetch::Scalar => [thread.u32(input.base as usize); LANES],
+        Fetch::Strided => strided(thread, input),
         Fetch::Gather => gather(thread, input),
     };
     if input.modified {
@@ -32,6 +35,30 @@ fn packed<const LANES: usize>(thread: &Thread, at: usize) -> [u32; LANES] {
         raw.copy_from_slice(bytes.as_chunks::<4>().0);
     }
     raw.map(u32::from_le_bytes)
+}
+
+/// Elements at regular distances, widened by their type. Lanes beyond the last one may be 0.
+#[inline(never)]
+fn strided<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
+    let at = |lane: usize| {
+        let (row, column) = (lane >> input.row, lane & ((1 << input.row) - 1));
+        input.base as usize + row * usize::from(input.vstride) + column * usize::from(input.hstride)
+    };
+    let mut lanes = [0; LANES];
+    match input.ty.size() {
+        4 => lanes.iter_mut().enumerate().for_each(|(index, lane)| *lane = thread.u32(at(index))),
+        2 => lanes.iter_mut().enumerate().for_each(|(index, lane)| *lane = thread.u16(at(index)).into()),
+        _ => lanes.iter_mut().enumerate().for_each(|(index, lane)| {
+            *lane = thread.file.get(at(index)).copied().unwrap_or(0).into();
+        }),
+    }
+    match input.ty {
+        Type::B => lanes.map(|lane| (lane as u8).cast_signed() as u32),
+        Type::W => lanes.map(|lane| (lane as u16).cast_signed() as u32),
+        Type::Hf => lanes.map(widened_half),
+        Type::Bf => lanes.map(|lane| lane << 16),
+        _ => lanes,
+    }
 }
 
 #[inline(never)]
@@ -117,7 +144,7 @@ pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
             _ if input.modified => return None,
             Fetch::Packed => {}
             Fetch::Constant | Fetch::Scalar => splats |= 1 << index,
-            Fetch::Gather => return None,
+            Fetch::Strided | Fetch::Gather => return None,
         }
     }
     plain.then_some(splats)

@@ -56,7 +56,11 @@ impl Run {
 #[inline(always)]
 fn is_all_zero<const LANES: usize>(value: impl Fn(usize) -> u32, enabled: u32, all: u32) -> bool {
     if enabled == all {
-        (0..LANES).fold(0, |bits, index| bits | value(index)) == 0
+        let mut bits = 0;
+        for index in 0..LANES {
+            bits |= value(index);
+        }
+        bits == 0
     } else {
         (0..LANES).all(|index| enabled >> index & 1 == 0 || value(index) == 0)
     }
@@ -111,6 +115,17 @@ fn read_to_buffer<const LANES: usize>(
     Ok(access)
 }
 
+/// The address of all enabled lanes, if it is the same.
+#[inline(always)]
+fn common<const LANES: usize>(addresses: &[u64; LANES], enabled: u32) -> Option<u64> {
+    let first = *addresses.get(enabled.trailing_zeros() as usize)?;
+    let mut differs = 0;
+    for (index, address) in addresses.iter().enumerate() {
+        differs |= u32::from(*address != first) << index;
+    }
+    (differs & enabled == 0).then_some(first)
+}
+
 /// Moves dwords at any addresses.
 #[inline(never)]
 fn scattered<const LANES: usize>(
@@ -122,8 +137,17 @@ fn scattered<const LANES: usize>(
     let Sent { operands, thread, lanes, environment } = sent;
     let addresses = &lsc.addresses::<LANES>(operands.src0, thread);
     let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: 4, size: 4 };
-    let mut values = thread.dwords::<LANES>(data).map(u32::to_le_bytes);
     let mut outside = 0;
+    if lsc.action == Action::Load
+        && let Some(address) = common(addresses, lanes.enabled)
+    {
+        let mut value = [0; 4];
+        if read(lsc.slm, surface, address, 4, &mut value, environment) == Ok(Access::Inside) {
+            thread.set_dwords(data, &[u32::from_le_bytes(value); LANES], lanes.enabled);
+            return Ok(());
+        }
+    }
+    let mut values = thread.dwords::<LANES>(data).map(u32::to_le_bytes);
     let result = if lsc.action == Action::Load {
         let result = read_lanes(lsc.slm, &spans, values.as_flattened_mut(), &mut outside, environment);
         // Lanes that were not read have the values that they had.
