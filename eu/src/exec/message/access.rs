@@ -69,7 +69,7 @@ pub fn read_lanes(
         let result = environment.memory.read_lanes(lanes, bytes, outside);
         return result.map_err(|fault| of_lane(lanes, fault, AccessKind::Read));
     }
-    if lanes.size == 4 {
+    if (lanes.size, lanes.element) == (4, 4) {
         let memory = &environment.group.slm;
         let dwords = bytes.as_chunks_mut::<4>().0;
         for (lane, at) in places(lanes) {
@@ -105,7 +105,7 @@ pub fn write_lanes(
         let result = environment.memory.write_lanes(lanes, bytes, outside);
         return result.map_err(|fault| of_lane(lanes, fault, AccessKind::Write));
     }
-    if lanes.size == 4 {
+    if (lanes.size, lanes.element) == (4, 4) {
         let memory = &mut environment.group.slm;
         let dwords = bytes.as_chunks::<4>().0;
         for (lane, at) in places(lanes) {
