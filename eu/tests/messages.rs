@@ -391,6 +391,62 @@ fn elements_beyond_the_end_of_their_memory_read_zero_and_are_dropped() {
     }
 }
 
+/// ISA-227: the messages of Intel's samples of inline assembly among them. Elements of a lane are consecutive in memory, and in
+/// registers of their own.
+#[test]
+fn scattered_messages_have_addresses_of_64_bits() {
+    // Descriptor without lengths and direction, bytes of an element in memory and in registers, elements.
+    for (form, size, register_size, count) in [
+        (0x00ff_u32, 1, 4, 1),
+        (0x04ff, 2, 4, 1),
+        (0x08ff, 4, 4, 1),
+        (0x01ff, 4, 4, 1),
+        (0x05ff, 4, 4, 2),
+        (0x09ff, 4, 4, 4),
+        (0x02ff, 8, 8, 1),
+        (0x06ff, 8, 8, 2),
+    ] {
+        for lanes in [8usize, 16] {
+            let mut machine = Machine::new();
+            let offsets: Vec<u64> = (0..lanes as u64).map(|lane| (lane * 5 % 16) * 4).collect();
+            let addresses: Vec<u32> = offsets
+                .iter()
+                .map(|offset| machine.buffer + offset)
+                .flat_map(|address| [address as u32, (address >> 32) as u32])
+                .collect();
+            machine.set(10, &addresses);
+            let registers = (count * lanes * register_size / 32) as u32;
+            let flags = if lanes == 16 { 1 << 12 } else { 0 } | (lanes as u32 / 4) << 25 | form;
+            let before = machine.contents("ugm");
+            let read = flags | 0x10 << 14 | registers << 20;
+            machine.passes(&format!("send.dc1 ({lanes}|M0) r20 r10 null:0 0x0 {read:#010X}"));
+            let loaded = machine.bytes(20, count * lanes * register_size);
+            for (lane, element) in (0..lanes).flat_map(|lane| (0..count).map(move |element| (lane, element))) {
+                let at = (element * lanes + lane) * register_size;
+                let from = offsets[lane] as usize + element * size;
+                let mut expected = before[from..from + size].to_vec();
+                expected.resize(register_size, 0);
+                assert_eq!(loaded[at..at + register_size], expected, "{read:#x}: lane {lane}, element {element}");
+            }
+            // What was loaded, at places 16 bytes further.
+            let further: Vec<u32> =
+                addresses.iter().enumerate().map(|(n, value)| if n % 2 == 0 { value + 16 } else { *value }).collect();
+            machine.set(10, &further);
+            let write = flags | 0x1a << 14;
+            machine.passes(&format!("send.dc1 ({lanes}|M0) null r10 r20:{registers} 0x0 {write:#010X}"));
+            let mut expected = before.clone();
+            for (lane, element) in (0..lanes).flat_map(|lane| (0..count).map(move |element| (lane, element))) {
+                let from = offsets[lane] as usize + element * size;
+                expected[from + 16..from + 16 + size].copy_from_slice(&before[from..from + size]);
+            }
+            assert_eq!(machine.contents("ugm"), expected, "{write:#x}");
+        }
+    }
+    let mut machine = Machine::new();
+    machine.fails("send.dc1 (16|M0) r20 r10 null:0 0x0 0x08241FFF", FaultKind::Message);
+    machine.fails("send.dc1 (16|M0) r20 r10 null:0 0x0 0x081411FF", FaultKind::Length);
+}
+
 /// ISA-250: a header that is not in the payload.
 #[test]
 fn sampler_messages_have_the_header_of_their_descriptor() {

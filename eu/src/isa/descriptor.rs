@@ -27,6 +27,12 @@ pub const BLOCK_SIZE: Bits = bits(10, 8);
 pub const HWORDS: Bits = bit(13);
 /// Units of a block at a 64-bit address: 0 and 1 for owords, 3 for hwords.
 pub const A64_UNITS: Bits = bits(12, 11);
+/// Elements of a scattered message at 64-bit addresses: 0 bytes, 1 dwords, 2 qwords.
+pub const A64_ELEMENT: Bits = bits(9, 8);
+/// Bytes of its byte elements, or number of its other ones, as a power of two.
+pub const A64_COUNT: Bits = bits(11, 10);
+/// It has 16 lanes, not 8.
+pub const A64_SIXTEEN: Bits = bit(12);
 /// A scattered message has 16 lanes, not 8.
 pub const SIXTEEN: Bits = bit(8);
 /// Bytes in memory of an element of a byte-scattered message, as a power of two.
@@ -78,8 +84,10 @@ pub mod dc1 {
     pub const UNTYPED_WRITE: u32 = 9;
     pub const MEDIA_WRITE: u32 = 10;
     pub const TYPED_WRITE: u32 = 13;
+    pub const A64_SCATTERED_READ: u32 = 0x10;
     pub const A64_UNTYPED_READ: u32 = 0x11;
     pub const A64_BLOCK_READ: u32 = 0x14;
     pub const A64_BLOCK_WRITE: u32 = 0x15;
     pub const A64_UNTYPED_WRITE: u32 = 0x19;
+    pub const A64_SCATTERED_WRITE: u32 = 0x1a;
 }

@@ -7,10 +7,12 @@ use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Access, Surface};
 use crate::exec::thread::REG;
 use crate::isa::descriptor::{
-    A64_UNITS, BINDING, BLOCK_SIZE, DISABLED, ELEMENT, HEADER, HWORDS, KIND, RESPONSE, SCRATCH, SCRATCH_OFFSET,
-    SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
+    A64_COUNT, A64_ELEMENT, A64_SIXTEEN, A64_UNITS, BINDING, BLOCK_SIZE, DISABLED, ELEMENT, HEADER, HWORDS, KIND,
+    RESPONSE, SCRATCH, SCRATCH_OFFSET, SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
 };
 
+/// Largest number of elements of a lane of a scattered message.
+const MOST_COMPONENTS: u32 = 8;
 /// Bytes of the elements of a block.
 const DWORD: u32 = 4;
 
@@ -153,6 +155,26 @@ pub fn decode_1(desc: u32) -> Result<Option<Operation>, FaultKind> {
                 header,
             })))
         }
+        kind @ (dc1::A64_SCATTERED_READ | dc1::A64_SCATTERED_WRITE) => {
+            let code = A64_COUNT.get32(desc);
+            // Bytes of an element in memory and in registers, and their number.
+            let (memory_size, register_size, count) = match A64_ELEMENT.get32(desc) {
+                0 if code < 3 => (1 << code, 4, 1),
+                1 => (4, 4, 1 << code),
+                2 => (8, 8, 1 << code),
+                _ => return Err(FaultKind::Message),
+            };
+            Ok(Some(Operation::Scattered(Scattered {
+                store: kind == dc1::A64_SCATTERED_WRITE,
+                index,
+                memory_size,
+                register_size,
+                components: (1 << count) - 1,
+                lanes: if A64_SIXTEEN.is_set32(desc) { 16 } else { 8 },
+                a64: true,
+                header,
+            })))
+        }
         kind @ (dc1::A64_BLOCK_READ | dc1::A64_BLOCK_WRITE) => {
             let code = BLOCK_SIZE.get32(desc);
             // Owords, aligned or not, or hwords.
@@ -269,9 +291,9 @@ fn scattered(scattered: &Scattered, sent: Sent<'_, '_>) -> Result<(), MessageFau
         if scattered.a64 {
             address |= u64::from(thread.u32(at + 4)) << 32;
         }
-        let components = (0..4u32).filter(|component| scattered.components >> component & 1 != 0);
+        let components = (0..MOST_COMPONENTS).filter(|component| scattered.components >> component & 1 != 0);
         for (slot, component) in (0..).zip(components) {
-            let address = address.wrapping_add(u64::from(component) * 4);
+            let address = address.wrapping_add(u64::from(component * scattered.memory_size));
             let mut buffer = [0u8; 8];
             let bytes = &mut buffer[..scattered.memory_size as usize];
             let inside = slot * (scattered.lanes * scattered.register_size) + lane * scattered.register_size;
