@@ -259,20 +259,33 @@ fn register_indirect_sources_read_the_addressed_elements() {
     );
 }
 
-/// ISA-185: int8 dpas against a triple loop, with the rows in src2 and the columns in src1.
+/// ISA-185: int8 dpas against a triple loop, with the rows in src2 and the columns in src1. ISA-189: also as Intel's compiler
+/// writes it in loops, behind a product that is overwritten.
 #[test]
 fn dpas_of_bytes_is_the_product_of_the_matrices() {
-    let code = "
+    for (start, products) in [
+        ("r56", "dpas.8x8 (8|M0) r64:d r56:d r40:b r48.0:b"),
+        ("r64", "dpas.8x8 (8|M0) r64:d null:d r64:b r64.0:b {Atomic}\ndpas.8x8 (8|M0) r64:d r64:d r40:b r48.0:b {$1}"),
+    ] {
+        product_of_bytes(start, products);
+    }
+}
+
+/// The columns are in r40, the rows in r48, what they are added to in `start`; the result is to be in r64.
+fn product_of_bytes(start: &str, products: &str) {
+    let code = format!(
+        "
 (W)     mov (8|M0) r12.0<1>:ud r4.6<0;1,0>:ud
 (W)     mov (1|M0) r12.1<1>:ud r4.7<0;1,0>:ud
 (W)     send.ugm (1|M0) r40 r12 null:0 0x0 0x0280F580
 (W)     add (1|M0) r12.0<1>:ud r12.0<0;1,0>:ud 0x100:ud
 (W)     send.ugm (1|M0) r48 r12 null:0 0x0 0x0280F580
 (W)     add (1|M0) r12.0<1>:ud r12.0<0;1,0>:ud 0x100:ud
-(W)     send.ugm (1|M0) r56 r12 null:0 0x0 0x0280F580
-        dpas.8x8 (8|M0) r64:d r56:d r40:b r48.0:b
+(W)     send.ugm (1|M0) {start} r12 null:0 0x0 0x0280F580
+        {products}
 (W)     send.ugm (1|M0) null r12 r64:8 0x0 0x0200F584
-";
+"
+    );
     let mut buffer: Vec<u8> = (0..768u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     buffer[512..].iter_mut().enumerate().for_each(|(index, byte)| {
         if index % 4 > 1 {

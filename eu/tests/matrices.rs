@@ -4,10 +4,11 @@
 //!
 //! 20,000 products of each pair of types in the long tier (`--features long-tests`), 200 in the quick one.
 
+mod common;
 mod random;
 mod reference;
 
-use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
+use arctic_eu::exec::{self, Budget, Environment, Group, GroupStop, Host, Program, Stop, Thread, Way, Workgroup};
 use arctic_eu::isa::table::by_name;
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type, encode_native};
 use arctic_eu::launch::memory::Space;
@@ -152,6 +153,99 @@ fn check(types: [Type; 3], seed: u64) {
             );
         }
     }
+}
+
+/// Executes products of a pair of threads, of which each has half of the registers of source 2, the even thread the first ones
+/// (VISA: DPASW), and compares the registers of both. Three products, so that the threads wait for each other more than once.
+fn check_pairs(types: [Type; 3], seed: u64) {
+    let mut random = Random(seed);
+    let [result, columns, rows] = types;
+    let mut instruction = Instruction::new(by_name("dpasw").unwrap());
+    (instruction.size, instruction.depth) = (8, 8);
+    instruction.dst = Destination { place: Place::Grf { reg: RESULT, byte: 0 }, stride: 1, ty: result };
+    instruction.src = [operand(ADDEND, result), operand(COLUMNS, columns), operand(ROWS, rows)];
+    for _ in 0..PRODUCTS / 16 {
+        instruction.repeat = 1 + random.below(8) as u8;
+        let mut bytes = Vec::new();
+        let threads = [2, 4][random.below(2)];
+        for reg in [RESULT + 8, RESULT + 16, RESULT] {
+            instruction.dst.place = Place::Grf { reg, byte: 0 };
+            bytes.extend(encode_native(&instruction).unwrap().to_le_bytes());
+        }
+        bytes.extend(common::code(common::END));
+        let code = Program::translate(&bytes, 0, 128, Host::detect());
+        let mut group = Workgroup::new(threads, 128, 0);
+        let mut files = Vec::new();
+        for thread in group.threads_mut() {
+            thread.reset(0xff);
+            let file: Vec<u32> = (0..128 * 8)
+                .map(|index| match index / 8 {
+                    20..40 => dword(&mut random, result),
+                    40..60 => dword(&mut random, columns),
+                    60..80 => dword(&mut random, rows),
+                    _ => dword(&mut random, D),
+                })
+                .collect();
+            file.iter().enumerate().for_each(|(index, value)| thread.set_u32(index * 4, *value));
+            files.push(file);
+        }
+        let space = Space::new();
+        let budget = [1, 3, u64::MAX][random.below(3)];
+        let stop = loop {
+            match group.step(&code, &mut &space, budget, Way::Fast, &mut ()) {
+                GroupStop::Budget => {}
+                stop => break stop,
+            }
+        };
+        let text = text::format(&instruction, 0).unwrap();
+        assert_eq!(stop, GroupStop::End, "{text}");
+        let ops = if bits(rows) == 16 {
+            2
+        } else if bits(columns) == 8 || bits(rows) == 8 {
+            4
+        } else {
+            8
+        };
+        let registers = (bits(rows) * ops * 8 * usize::from(instruction.repeat)).div_ceil(256);
+        let even = registers.div_ceil(2);
+        for (number, thread) in group.threads().iter().enumerate() {
+            let mut grf = files[number].clone();
+            for register in 0..registers {
+                let (from, source) =
+                    if register < even { (number & !1, register) } else { (number | 1, register - even) };
+                let at = |register: usize| (usize::from(ROWS) + register) * 8;
+                grf[at(register)..at(register) + 8].copy_from_slice(&files[from][at(source)..at(source) + 8]);
+            }
+            for (m, n) in (0..usize::from(instruction.repeat)).flat_map(|m| (0..8).map(move |n| (m, n))) {
+                let wanted = expected(&grf, types, false, m, n);
+                for reg in [RESULT, RESULT + 8, RESULT + 16] {
+                    let got = thread.grf(usize::from(reg) + m, n);
+                    let nan = |bits: u32| result == F && SINGLE.is_quiet_nan(u64::from(bits));
+                    assert!(
+                        got == wanted || nan(got) && nan(wanted),
+                        "{text}, seed {seed:#x}: thread {number}, row {m}, column {n}: expected {wanted:#x}, got {got:#x}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// ISA-190.
+#[test]
+fn pairs_of_threads_share_the_rows_of_their_products() {
+    for (index, types) in [[F, Hf, Hf], [F, Bf, Bf], [D, B, Ub], [Ud, U4, S4], [D, B, S4], [D, U2, B], [D, S2, S2]]
+        .into_iter()
+        .enumerate()
+    {
+        check_pairs(types, 0x9a13 + index as u64);
+    }
+    // A thread without a partner waits for ever.
+    let code = common::code(&format!("dpasw.8x8 (8|M0) r80:d r20:d r40:b r60.0:b\n{}", common::END));
+    let code = Program::translate(&code, 0, 128, Host::detect());
+    let mut group = Workgroup::new(1, 128, 0);
+    let stop = group.step(&code, &mut &Space::new(), u64::MAX, Way::Fast, &mut ());
+    assert!(matches!(stop, GroupStop::Deadlock(_)), "{stop:?}");
 }
 
 #[test]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! dpas: products of small matrices (group M of the document on the ISA).
+//! dpas and dpasw: products of small matrices (group M of the document on the ISA).
 
+use super::environment::{Exchange, Group};
 use super::operand::{Input, Store};
 use super::thread::{REG, Thread};
 use super::uop::Uop;
 use crate::float::{BF, F, HF, Round, widened_half};
 use crate::isa::{Instruction, Type};
 
+/// Opcode of dpasw.
+pub const WIDE: u8 = 0x5a;
 /// Lanes of dpas.
 const LANES: usize = 8;
 /// Rows, at most: the repeat count.
@@ -51,10 +54,60 @@ fn numbers<const COUNT: usize>(dwords: &[u32; COUNT], half: usize, ty: Type) -> 
     dwords.map(|dword| f32::from_bits(if ty == Type::Bf { dword >> shift << 16 } else { widened_half(dword >> shift) }))
 }
 
+/// Executes dpasw as soon as the other thread of the pair, threads 2n and 2n + 1 of the group, has come to its own. Returns false
+/// before that. ISA-190: the first half of the registers of source 2 is that of the even thread.
+pub fn wide(thread: &mut Thread, uop: &Uop, group: &mut Group) -> bool {
+    let (own, other) = (group.current as usize, (group.current ^ 1) as usize);
+    let count = group.exchanges.len().max(own.max(other) + 1);
+    group.exchanges.resize(count, Exchange::default());
+    let product = group.exchanges[own].taken;
+    let slot = product as usize % 2;
+    if group.exchanges[own].given == product {
+        group.exchanges[own].rows[slot] = thread.dwords(uop.src[2].base);
+        group.exchanges[own].given += 1;
+    }
+    if group.exchanges[other].given <= product {
+        return false;
+    }
+    group.exchanges[own].taken += 1;
+    let bits =
+        usize::from(uop.depth) * operations(uop) * element_bits(uop.src[2].ty) as usize * usize::from(uop.repeat);
+    // Dwords of the even thread.
+    let first = bits.div_ceil(REG * 8).div_ceil(2) * REG / 4;
+    let mut rows = [0; ROWS * REG / 4];
+    for (number, from) in [(0, own & !1), (1, own | 1)] {
+        let start = number * first;
+        let count = if number == 0 { first } else { rows.len() - first }.min(32);
+        rows[start..start + count].copy_from_slice(&group.exchanges[from].rows[slot][..count]);
+    }
+    product_of(thread, uop, &rows);
+    true
+}
+
+/// Elements of a lane in a step of the depth: as many as the wider type has in a dword, 4 or 8 for integers.
+fn operations(uop: &Uop) -> usize {
+    let [_, columns, rows] = &uop.src;
+    if columns.ty.is_float() {
+        2
+    } else if element_bits(columns.ty) == 8 || element_bits(rows.ty) == 8 {
+        4
+    } else {
+        8
+    }
+}
+
 /// Executes dpas. ISA-185: `dst[m][n] = src0[m][n] + sum of src2[m][k] * src1[k][n]`. Each step of the depth is a loop over the
 /// lanes `n`.
 #[inline(always)]
 pub fn body(thread: &mut Thread, uop: &Uop) {
+    // Rows are packed one behind the other, so that all of them have at most eight registers.
+    let rows = thread.dwords(uop.src[2].base);
+    product_of(thread, uop, &rows);
+}
+
+/// The product, with the registers of source 2.
+#[inline(always)]
+fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
     let [addend, columns, rows] = &uop.src;
     let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
     let enabled = if uop.dst.store == Store::Null { 0 } else { uop.enabled(thread) };
@@ -62,10 +115,8 @@ pub fn body(thread: &mut Thread, uop: &Uop) {
     for (m, result) in results.iter_mut().enumerate().take(repeat) {
         *result = start_values(thread, addend, m);
     }
-    // Rows are packed one behind the other, so that all of them have at most eight registers.
-    let packed = thread.dwords::<{ ROWS * REG / 4 }>(rows.base);
     if columns.ty.is_float() {
-        let factors = [0, 1].map(|half| numbers(&packed, half, rows.ty));
+        let factors = [0, 1].map(|half| numbers(packed, half, rows.ty));
         for step in 0..depth {
             let dwords = thread.dwords::<LANES>(columns.base + (step * REG) as u32);
             for (half, factors) in factors.iter().enumerate() {
@@ -80,8 +131,7 @@ pub fn body(thread: &mut Thread, uop: &Uop) {
         }
     } else {
         let (bits, row_bits) = (element_bits(columns.ty) as usize, element_bits(rows.ty) as usize);
-        // Elements of a lane in a step of the depth: as many as the wider type has in a dword, 4 or 8.
-        let count = depth * if bits == 8 || row_bits == 8 { 4 } else { 8 };
+        let count = depth * operations(uop);
         let mut dwords = [0; LANES];
         for k in 0..count {
             // A dword of a register has consecutive elements of its column.

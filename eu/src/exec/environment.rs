@@ -3,7 +3,7 @@
 
 use super::memory::{Access, Memory};
 
-/// Barriers and shared local memory of a group.
+/// Barriers and shared local memory of a group, and what its threads exchange.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// Shared local memory.
@@ -12,6 +12,21 @@ pub struct Group {
     pub arrived: u32,
     /// Times that the barrier was complete.
     pub completed: u32,
+    /// The thread that executes, by its number in the group.
+    pub current: u32,
+    /// What each thread has given to the other one of its pair, as far as threads have executed such instructions.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// What a thread gives to the other one of its pair, for products of matrices of which each has half of the rows. ISA-190.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// Number of products for which it has given its rows.
+    pub(super) given: u64,
+    /// Number of products for which it has taken those of the other.
+    pub(super) taken: u64,
+    /// Rows of the last product and of the one before it: the other thread can be one product behind.
+    pub(super) rows: [[u32; 32]; 2],
 }
 
 /// What a thread's messages reach.

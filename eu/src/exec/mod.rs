@@ -29,7 +29,7 @@ mod translate;
 mod uop;
 mod workgroup;
 
-pub use environment::{Environment, Group};
+pub use environment::{Environment, Exchange, Group};
 pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
@@ -47,7 +47,7 @@ use uop::Uop;
 pub enum Stop {
     /// It has ended.
     End,
-    /// It waits for the barrier.
+    /// It waits for the barrier, or for the other thread of its pair.
     Barrier,
     /// The budget is used up.
     Budget,
@@ -209,7 +209,16 @@ pub fn run<O: Observer>(
                 thread.next += 1;
             }
             Kind::Dpas(function) => {
-                function(thread, uop);
+                if !(uop.chained && code.is_overwritten(uop, thread.next + 1)) {
+                    function(thread, uop);
+                }
+                thread.next += 1;
+            }
+            Kind::Dpasw => {
+                if !dpas::wide(thread, uop, environment.group) {
+                    thread.executed -= 1;
+                    return Stop::Barrier;
+                }
                 thread.next += 1;
             }
             // ISA-123: each lane has an address of its own, as in a move of one-element rows.

@@ -159,6 +159,25 @@ impl Program {
         found.copied().unwrap_or(self.lost)
     }
 
+    /// True if the uop behind a product of matrices is one that writes the same registers.
+    ///
+    /// The instructions of a chain do not wait for one another: a product that the next one overwrites is not read by it, although
+    /// it may be its source 0. Compilers begin chains with such a product, of whatever is in its registers, because of an
+    /// erratum of the hardware. ISA-189.
+    pub(super) fn is_overwritten(&self, uop: &Uop, next: u32) -> bool {
+        let behind = match self.uops.get(next as usize) {
+            Some(Uop { kind: Kind::Jump, jip, .. }) => self.uops.get(*jip as usize),
+            other => other,
+        };
+        let place = |uop: &Uop| {
+            let mask = (uop.size, uop.channel, uop.no_mask, uop.predicate, uop.invert, uop.flag);
+            (uop.dst.base, uop.dst.ty, uop.dst.store, mask)
+        };
+        behind.is_some_and(|behind| {
+            matches!(behind.kind, Kind::Dpas(_)) && place(behind) == place(uop) && behind.repeat >= uop.repeat
+        })
+    }
+
     /// Index of the instruction of a uop.
     pub fn instruction_of(&self, uop: u32) -> u32 {
         self.uops.get(uop as usize).map_or(0, |uop| uop.instruction)

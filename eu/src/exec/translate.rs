@@ -51,6 +51,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         writes_state: false,
         depth: 0,
         repeat: 0,
+        chained: false,
         function: 0,
         float: false,
         dst,
@@ -69,7 +70,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         uop.invert = from.invert;
         uop.flag = from.flag;
         uop.function = from.function;
-        (uop.depth, uop.repeat) = (from.depth, from.repeat);
+        (uop.depth, uop.repeat, uop.chained) = (from.depth, from.repeat, from.atomic);
     }
     uop
 }
@@ -113,6 +114,7 @@ impl Context {
             },
             Execute::Send => Kind::Send(Box::new(Message::new(from, self.registers).ok_or(FaultKind::Register)?)),
             Execute::Control(control) => Kind::Control(control),
+            Execute::Dpas if from.row.code == dpas::WIDE => Kind::Dpasw,
             Execute::Dpas => Kind::Dpas(self.host.matrices()),
             Execute::Movi => Kind::Movi,
             Execute::Lane(_) => Kind::General,

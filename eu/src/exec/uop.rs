@@ -33,6 +33,8 @@ pub enum Kind {
     General,
     /// A product of matrices.
     Dpas(LaneFunction),
+    /// A product of matrices, of which the other thread of the pair has half of the rows.
+    Dpasw,
     /// Indexed move.
     Movi,
     /// A branch.
@@ -86,6 +88,8 @@ pub struct Uop {
     pub depth: u8,
     /// See `depth`.
     pub repeat: u8,
+    /// A product of matrices that is no last one of its chain. ISA-189.
+    pub chained: bool,
     /// Truth table of bfn.
     pub function: u8,
     /// Lanes of the result are floats.

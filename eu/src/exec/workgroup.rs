@@ -101,6 +101,7 @@ impl Workgroup {
         self.ended.fill(false);
         self.shared.slm.fill(0);
         (self.shared.arrived, self.shared.completed) = (0, 0);
+        self.shared.exchanges.clear();
         (self.current, self.turn, self.before, self.progress) = (0, 0, 0, false);
         (self.cost, self.outside, self.first_outside) = (0, 0, None);
     }
@@ -171,6 +172,7 @@ impl Workgroup {
                     instructions: self.limit.saturating_sub(thread.executed),
                     cost: left.min(TURN.saturating_sub(self.turn)),
                 };
+                environment.group.current = number;
                 let before = (thread.executed, environment.cost);
                 let stop = run(program, thread, &mut environment, budget, way, observer);
                 let cost = (thread.executed - before.0).saturating_add(environment.cost - before.1);

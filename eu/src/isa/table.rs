@@ -226,7 +226,7 @@ pub static TABLE: &[Row] = &[
     row(0x52, "add3", Format::Ternary, &[(WORD_DWORD, WORD_DWORD)], "PCSM", "ISA-118", L(LaneOp::Add3), "src0 + src1 + src2"),
     row(0x58, "dp4a", Format::Ternary, DWORDS, "PCS", "ISA-119", L(LaneOp::Dp4a), "src0 + dot product of four bytes"),
     row(0x59, "dpas", Format::Dpas, NONE, "", "ISA-185", Dpas, "src0 + src1 * src2, matrices"),
-    row(0x5a, "dpasw", Format::Dpas, NONE, "", "ISA-190", Unsupported, "dpas with half of src2 from the fused thread"),
+    row(0x5a, "dpasw", Format::Dpas, NONE, "", "ISA-190", Dpas, "dpas with half of src2 from the fused thread"),
     row(0x5b, "mad", Format::Ternary, MAD, "PCSM", "ISA-112", L(LaneOp::Mad), "src0 + src1 * src2; floats fused"),
     row(0x5d, "madm", Format::Ternary, FLOAT, "PM", "ISA-164", Unsupported, "mad with extended mantissas"),
     row(0x60, "nop", Format::NoOperands, NONE, "", "ISA-025", Nop, "no effect"),
