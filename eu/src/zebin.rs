@@ -6,8 +6,10 @@ use std::ops::Range;
 use thiserror::Error;
 
 mod info;
+mod target;
 
 pub use info::{Argument, ArgumentInfo, Buffer, Info, Kernel, Sampler};
+pub use target::Target;
 
 /// Why a file is no zebin, or cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -17,6 +19,11 @@ pub enum ZebinError {
         "this is no zebin: the file does not begin as a 64-bit little-endian ELF file; compile it with `ocloc compile -device dg2`"
     )]
     Magic,
+    /// The file is for other devices.
+    #[error(
+        "the file is for {0}, whose execution units are not those of Xe-HPG: compile it with `ocloc compile -device dg2`"
+    )]
+    Target(String),
     /// A table or section is beyond the end of the file.
     #[error("{0} is beyond the end of the file: the file is damaged or truncated")]
     Truncated(&'static str),
@@ -117,8 +124,16 @@ impl Zebin {
         file.starts_with(b"\x7fELF")
     }
 
-    /// Reads a file.
+    /// True if the bytes begin as a zebin, or as an archive of some.
+    pub fn is_file(file: &[u8]) -> bool {
+        Zebin::is_elf(file) || file.starts_with(target::ARCHIVE)
+    }
+
+    /// Reads a file; of an archive of files for several devices, the first one that is for Xe-HPG.
     pub fn parse(file: Vec<u8>) -> Result<Zebin, ZebinError> {
+        if file.starts_with(target::ARCHIVE) {
+            return target::choose(&file);
+        }
         if !file.starts_with(b"\x7fELF\x02\x01") {
             return Err(ZebinError::Magic);
         }

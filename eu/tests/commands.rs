@@ -101,7 +101,8 @@ fn run_writes_the_buffers_and_reports_what_was_executed() {
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((status, &document["instructions"]), (Some(0), &serde_json::json!(5)));
     let (status, _, error) = eu(&["run", &file, "--global", "16"]);
-    assert_eq!((status, error.as_str()), (Some(1), "error: the argument a has no value: add `--arg a=…`\n"));
+    assert_eq!(status, Some(1));
+    assert!(error.starts_with("error: no value for a (int*): add `--arg NAME=VALUE` for each"), "{error}");
 }
 
 /// A fault and an endless kernel name kernel, instruction, group, thread and lane.
@@ -141,6 +142,114 @@ fn run_reports_wrong_saves_and_failures_as_json() {
     assert_eq!(document["status"], "failed");
     let reason = document["error"].as_str().unwrap();
     assert!(reason.starts_with("the address is outside all buffers\n  kernel k, instruction at 0x30"), "{reason}");
+}
+
+/// A recorded file of Intel's compiler, and the same file for another family of cores.
+fn recorded() -> (Vec<u8>, Vec<u8>) {
+    let file = include_bytes!("data/golden.zebin").to_vec();
+    let mut other = file.clone();
+    // Product and family of cores, those of Ponte Vecchio.
+    for (note, number) in [(b"IntelGT\0\xf6\x04", 0xf7), (b"IntelGT\0\x07\x0c", 8)] {
+        let at = file.windows(note.len()).position(|bytes| bytes == note).unwrap();
+        other[at + 8] = number;
+    }
+    (file, other)
+}
+
+#[test]
+fn info_lists_kernels_with_their_arguments() {
+    let directory = Directory::new("info");
+    let (recorded, other) = recorded();
+    let file = directory.file("recorded.bin", &recorded);
+    let (status, text, error) = eu(&["info", &file]);
+    assert_eq!((status, error.as_str()), (Some(0), ""));
+    assert!(text.starts_with("for DG2 (12.55.8)\n\n"), "{text}");
+    assert!(text.contains("\ndivide: SIMD") && text.contains(": global "), "{text}");
+    let (status, text, _) = eu(&["info", &file, "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &document["target"]["supported"]), (Some(0), &serde_json::json!(true)));
+    assert_eq!(document["kernels"][0]["arguments"][0]["space"], "global");
+    let file = directory.file("other.bin", &other);
+    let (status, text, _) = eu(&["info", &file]);
+    assert_eq!(status, Some(0));
+    assert!(text.starts_with("for Ponte Vecchio (12.55.8), which cannot be run\n"), "{text}");
+}
+
+#[test]
+fn files_for_other_devices_are_refused_and_archives_chosen_from() {
+    let directory = Directory::new("targets");
+    let (recorded, other) = recorded();
+    let archive = |members: &[&[u8]]| {
+        let mut file = b"!<arch>\n".to_vec();
+        for member in members {
+            file.extend(format!("{:<48}{:<10}`\n", "name/", member.len()).into_bytes());
+            file.extend(*member);
+            file.resize(file.len().next_multiple_of(2), b'\n');
+        }
+        file
+    };
+    let run = |bytes: &[u8]| {
+        let file = directory.file("k.bin", bytes);
+        let [run, disasm] = [&["run", &file, "--global", "16", "--kernel", "divide"][..], &["disasm", &file]].map(eu);
+        (run.2, disasm.0, disasm.2)
+    };
+    let refused = "the file is for Ponte Vecchio (12.55.8), whose execution units are not those of Xe-HPG";
+    for bytes in [other.clone(), archive(&[&other])] {
+        let (error, status, disasm) = run(&bytes);
+        assert!(error.contains(refused), "{error}");
+        assert!(status == Some(1) && disasm.contains(refused), "{disasm}");
+    }
+    for bytes in [recorded.clone(), archive(&[b"pad", &other, &recorded])] {
+        let (error, status, _) = run(&bytes);
+        assert!(error.starts_with("error: no value for ") && error.contains("(uint*), "), "{error}");
+        assert_eq!(status, Some(0));
+    }
+    assert!(run(&archive(&[b"pad"])).0.contains("this is no zebin"));
+}
+
+/// Stores the addresses of `a`, which is in the inline data, and of `b`, behind it, to `a`.
+const POINTERS: &str = "
+(W)     mov (2|M0) r10.0<1>:ud r4.6<2;2,1>:ud
+(W)     and (1|M0) r12.0<1>:ud r0.0<0;1,0>:ud 0xFFFFFFE0:ud
+(W)     send.ugm (1|M0) r14 r12 null:0 0x0 0x02109500
+(W)     mov (2|M0) r10.2<1>:ud r14.0<2;2,1>:ud
+(W)     mov (1|M0) r12.0<1>:ud r4.6<0;1,0>:ud
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x0200B504
+";
+
+#[test]
+fn pointers_are_null_shared_or_in_other_buffers() {
+    let directory = Directory::new("pointers");
+    let code = common::code(&format!("{POINTERS}{END}"));
+    let zebin = common::zebin(&[("k", code)], &common::info(16, &["a", "b"], ""));
+    let file = directory.file("k.bin", &zebin);
+    let output = directory.path("a.bin");
+    let run = |more: &[&str]| {
+        let base = ["run", &file, "--global", "16", "--local", "16", "--local-ids", "hardware", "--arg", "a=zeros:64"];
+        let (status, _, error) = eu(&[&base[..], &["--save", &format!("a={output}")], more].concat());
+        (status, error, std::fs::read(&output).map(|bytes| common::dwords(&bytes)).unwrap_or_default())
+    };
+    let (status, error, dwords) = run(&["--arg", "b=null"]);
+    assert_eq!(status, Some(0), "{error}");
+    assert!(dwords[0] != 0);
+    assert_eq!(dwords[2..4], [0, 0]);
+    let a = dwords[0];
+    let (status, error, dwords) = run(&["--arg", "b=same:a"]);
+    assert_eq!((status, &dwords[..4]), (Some(0), &[a, 0, a, 0][..]), "{error}");
+    let (status, error, dwords) = run(&["--arg", "b=zeros:16", "--pointer", "a+32=b+8", "--pointer", "a+56=a"]);
+    assert_eq!(status, Some(0), "{error}");
+    assert_eq!((dwords[8], dwords[14]), (dwords[2] + 8, a));
+    for (more, reason) in [
+        (&["--arg", "b=same:b"][..], "the buffer of b, which has none of its own"),
+        (&["--arg", "b=same:c"], "the buffer of c, which has none of its own"),
+        (&["--arg", "b=null", "--pointer", "a+60=a"], "--pointer a+60=a: a has 64 bytes"),
+        (&["--arg", "b=null", "--pointer", "b=a"], "--pointer b=a: no buffer `b`"),
+        (&["--arg", "b=null", "--pointer", "a"], "--pointer a: expected NAME+OFFSET=OTHER+OFFSET"),
+        (&[], "no value for b (int*)"),
+    ] {
+        let (status, error, _) = run(more);
+        assert!(status == Some(1) && error.contains(reason), "{error}");
+    }
 }
 
 #[test]

@@ -27,8 +27,9 @@ impl Options {
     pub fn execute(self) -> super::Result {
         let file = super::read(&self.file)?;
         let mut parts: Vec<(String, Vec<u8>)> = Vec::new();
-        if Zebin::is_elf(&file) {
-            let zebin = Zebin::parse(file).map_err(|error| format!("error: {}: {error}", self.file.display()))?;
+        if Zebin::is_file(&file) {
+            let zebin = Zebin::parse(file).and_then(|zebin| zebin.check_target().map(|()| zebin));
+            let zebin = zebin.map_err(|error| format!("error: {}: {error}", self.file.display()))?;
             if let Some(name) = &self.kernel
                 && !zebin.code().any(|(found, _)| found == name)
             {

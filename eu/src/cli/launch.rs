@@ -25,12 +25,16 @@ pub struct LaunchOptions {
     /// First global id in each direction
     #[arg(long, value_name = "X[,Y[,Z]]")]
     offset: Option<String>,
-    /// Value of an argument: NAME=@FILE, NAME=zeros:BYTES, NAME=u32:5, NAME=f32:1,2,3, NAME=local:BYTES,
-    /// NAME=sampler:clamp_edge,linear, NAME=@FILE:image:64x64:rgba8unorm, NAME=zeros:image:64x64:r32f. Image formats: r, rg,
+    /// Value of an argument: NAME=@FILE, NAME=zeros:BYTES, NAME=5, NAME=u32:5, NAME=f32:1,2,3, NAME=local:BYTES, NAME=null,
+    /// NAME=same:OTHER (the buffer of another argument), NAME=sampler:clamp_edge,linear, NAME=@FILE:image:64x64:rgba8unorm, NAME=zeros:image:64x64:r32f. Image formats: r, rg,
     /// rgba or bgra with 8, 16 or 32 and unorm, snorm, ui, i or f; srgba or sbgra with 8unorm; a, intensity or luminance with
     /// 8unorm, 16unorm, 16f or 32f; depth with 16unorm or 32f
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
+    /// Writes the address of a buffer into another one before the run, 8 bytes: NAME+OFFSET=OTHER+OFFSET, where an offset of 0
+    /// can be left out
+    #[arg(long = "pointer", value_name = "NAME+OFFSET=OTHER+OFFSET")]
+    pointers: Vec<String>,
     /// Instructions of a thread after which it is reported as endless
     #[arg(long, default_value_t = 1 << 32, value_name = "N")]
     limit: u64,
@@ -93,11 +97,10 @@ impl LaunchOptions {
         let mut arguments = Vec::new();
         for text in &self.arguments {
             let (name, value) = text.split_once('=').ok_or_else(|| format!("error: `{text}` is no NAME=VALUE"))?;
-            arguments.push((
-                name.to_string(),
-                value_of(value)
-                    .map_err(|message| format!("error: argument {name}: {}", message.trim_start_matches("error: ")))?,
-            ));
+            let ty = kernel.arguments.iter().find(|argument| argument.name == name).map_or("", |found| &found.ty);
+            let value = value_of(value, ty)
+                .map_err(|message| format!("error: argument {name}: {}", message.trim_start_matches("error: ")))?;
+            arguments.push((name.to_string(), value));
         }
         let settings = Settings {
             workers: self.workers,
@@ -112,7 +115,14 @@ impl LaunchOptions {
             dimensions: Some(self.global.split(',').count() as u8),
         };
         let range = Range { global, local, offset };
-        Launch::new(zebin, self.kernel.as_deref(), range, &arguments, settings).map_err(|error| fail(&error))
+        let launch = Launch::new(zebin, self.kernel.as_deref(), range, &arguments, settings);
+        let launch = launch.map_err(|error| fail(&error))?;
+        for text in &self.pointers {
+            let (place, target) =
+                pointer(&launch, text).map_err(|message| format!("error: --pointer {text}: {message}"))?;
+            launch.space.poke(place, &target.to_le_bytes());
+        }
+        Ok(launch)
     }
 }
 
@@ -121,7 +131,23 @@ fn divisor(size: u32, most: u32) -> u32 {
     (1..=most.max(1)).rev().find(|divisor| size.is_multiple_of(*divisor)).unwrap_or(1)
 }
 
-fn value_of(text: &str) -> Text<Argument> {
+/// The two addresses of NAME+OFFSET=OTHER+OFFSET. The first is that of 8 bytes inside the buffer.
+fn pointer(launch: &Launch, text: &str) -> Text<(u64, u64)> {
+    let (place, target) = text.split_once('=').ok_or("expected NAME+OFFSET=OTHER+OFFSET")?;
+    let address = |text: &str, size: u64| {
+        let (name, offset) = text.split_once('+').unwrap_or((text, "0"));
+        let offset: u64 = offset.parse().map_err(|_| format!("`{offset}` is no number of bytes"))?;
+        let found = launch.buffers.iter().find(|(found, ..)| found == name);
+        let (_, start, length) = found.ok_or_else(|| format!("no buffer `{name}`"))?;
+        if offset.checked_add(size).is_none_or(|end| end > *length as u64) {
+            return Err(format!("{name} has {length} bytes"));
+        }
+        Ok(start + offset)
+    };
+    Ok((address(place, 8)?, address(target, 0)?))
+}
+
+fn value_of(text: &str, ty: &str) -> Text<Argument> {
     let (source, image) = match text.split_once(":image:") {
         Some((source, description)) => (source, Some(description)),
         None => (text, None),
@@ -147,7 +173,7 @@ fn value_of(text: &str) -> Text<Argument> {
     }
     match text.strip_prefix('@') {
         Some(path) => super::read(Path::new(path)).map(Argument::Buffer),
-        None => Argument::parse(text),
+        None => Argument::parse_as(text, ty),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod asm;
 mod disasm;
+mod info;
 mod isa;
 mod launch;
 mod run;
@@ -27,6 +28,7 @@ pub struct Options {
 enum Command {
     Disasm(disasm::Options),
     Asm(asm::Options),
+    Info(info::Options),
     Isa(isa::Options),
     Run(run::Options),
     Trace(trace::Options),
@@ -41,6 +43,7 @@ impl Options {
         match self.command {
             Command::Disasm(options) => options.execute(),
             Command::Asm(options) => options.execute(),
+            Command::Info(options) => options.execute(),
             Command::Isa(options) => options.execute(),
             Command::Run(options) => options.execute(),
             Command::Trace(options) => options.execute(),

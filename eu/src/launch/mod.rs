@@ -36,9 +36,17 @@ pub enum LaunchError {
         /// Bytes.
         size: usize,
     },
-    /// An argument has no value.
-    #[error("the argument {0} has no value: add `--arg {0}=…`")]
+    /// Arguments have no value: their names and types.
+    #[error("no value for {0}: add `--arg NAME=VALUE` for each; a pointer can be `null`")]
     Missing(String),
+    /// An argument is to have the buffer of another one, which has none.
+    #[error("the argument {name} is to have the buffer of {other}, which has none of its own")]
+    Same {
+        /// Name.
+        name: String,
+        /// Name of the other argument.
+        other: String,
+    },
     /// The kernel has no such argument.
     #[error("the kernel has no argument {name}: it has {known}")]
     Unknown {
@@ -148,6 +156,7 @@ impl Launch {
         arguments: &[(String, Argument)],
         settings: Settings,
     ) -> Result<Launch, LaunchError> {
+        zebin.check_target()?;
         let kernel = zebin.kernel(kernel)?.clone();
         payload::prepare(zebin, kernel, range, arguments, settings)
     }

@@ -149,11 +149,16 @@ fn resources(
             return Err(LaunchError::Unknown { name: name.clone(), known });
         }
     }
+    let given = |name: &str| arguments.iter().find(|(found, _)| found == name).map(|(_, value)| value);
+    let missing: Vec<String> =
+        kernel.arguments.iter().filter(|info| given(&info.name).is_none()).map(description).collect();
+    if !missing.is_empty() {
+        return Err(LaunchError::Missing(missing.join(", ")));
+    }
     let mut all = Vec::new();
-    let mut buffers = Vec::new();
+    let mut buffers: Buffers = Vec::new();
     for info in &kernel.arguments {
-        let given = arguments.iter().find(|(name, _)| *name == info.name).map(|(_, value)| value);
-        let given = given.ok_or_else(|| LaunchError::Missing(info.name.clone()))?;
+        let Some(given) = given(&info.name) else { continue };
         let parts: Vec<_> = kernel.payload.iter().filter(|part| part.index == Some(info.index)).collect();
         let kind = |expected, form| LaunchError::Kind { name: info.name.clone(), expected, form };
         let mut resource = Resource::default();
@@ -178,6 +183,10 @@ fn resources(
                 buffers.push((info.name.clone(), address, total));
             }
             _ if space_of == "image" => return Err(kind("an image", "@FILE:image:WIDTHxHEIGHT:FORMAT")),
+            // Loads from nowhere give 0.
+            Argument::Null => resource.state = Some(space.add_state(State::Buffer { start: 0, size: 0 })),
+            // It is found below, when all buffers are there.
+            Argument::Same(_) => {}
             Argument::Buffer(bytes) | Argument::Value(bytes) if !parts.is_empty() || bound => {
                 resource.address = space.allocate_with(&info.name, bytes)?;
                 resource.size = bytes.len();
@@ -201,7 +210,25 @@ fn resources(
         }
         all[index] = resource;
     }
+    for info in &kernel.arguments {
+        let Some(Argument::Same(other)) = given(&info.name) else { continue };
+        let fail = || LaunchError::Same { name: info.name.clone(), other: other.clone() };
+        let (_, address, size) = buffers.iter().find(|(name, ..)| name == other).ok_or_else(fail)?;
+        let owner = kernel.arguments.iter().find(|info| info.name == *other).ok_or_else(fail)?;
+        let state = all.get(owner.index as usize).and_then(|resource: &Resource| resource.state);
+        if let Some(resource) = all.get_mut(info.index as usize) {
+            (resource.address, resource.size, resource.state) = (*address, *size, state);
+        }
+    }
     Ok((all, buffers))
+}
+
+/// Name and type of an argument.
+fn description(info: &zebin::ArgumentInfo) -> String {
+    match info.type_and_size() {
+        ("", _) => info.name.clone(),
+        (ty, _) => format!("{} ({ty})", info.name),
+    }
 }
 
 fn bind(kernel: &Kernel, resources: &[Resource], space: &mut Space) {

@@ -102,6 +102,16 @@ pub struct ArgumentInfo {
     pub name: String,
     /// Type, as `float*;8`.
     pub ty: String,
+    /// Address space, as `__global`.
+    pub space: String,
+}
+
+impl ArgumentInfo {
+    /// Type without its size, and the size in bytes; 0 if the file does not have it.
+    pub fn type_and_size(&self) -> (&str, u32) {
+        let (name, size) = self.ty.split_once(';').unwrap_or((&self.ty, ""));
+        (name, number(size))
+    }
 }
 
 /// All kernels of a file.
@@ -216,6 +226,7 @@ impl Info {
                             "index" => argument.index = number(value),
                             "name" => argument.name = value.into(),
                             "type_name" => argument.ty = value.into(),
+                            "address_qualifier" => argument.space = value.into(),
                             _ => {}
                         }
                     }
