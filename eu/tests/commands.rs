@@ -252,6 +252,43 @@ fn pointers_are_null_shared_or_in_other_buffers() {
     }
 }
 
+/// Adds 1 to the first dword of `a`, and waits until it is 8.
+const MEET: &str = "
+(W)     mov (1|M0) r10.0<1>:ud 0x1:ud
+(W)     mov (1|M0) r12.0<1>:ud r4.6<0;1,0>:ud
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x0200050C
+LOOP:
+(W)     send.ugm (1|M0) r14 r12 null:0 0x0 0x02100500
+(W)     cmp (1|M0) (lt)f0.0 null<1>:ud r14.0<0;1,0>:ud 0x8:ud
+(W&f0.0) jmpi LOOP
+";
+
+/// Groups that wait for one another need a place each.
+#[test]
+fn groups_that_wait_for_one_another_are_resident_together() {
+    let directory = Directory::new("resident");
+    let file = directory.file("k.bin", &kernel(MEET));
+    let run = |groups: u32, more: &[&str]| {
+        let global = (groups * 16).to_string();
+        let base =
+            ["run", &file, "--global", &global, "--local", "16", "--local-ids", "hardware", "--arg", "a=zeros:64"];
+        let (status, _, error) = eu(&[&base[..], more].concat());
+        (status, error)
+    };
+    for workers in ["1", "3", "0"] {
+        let (status, error) = run(8, &["--workers", workers, "--limit", "100000000"]);
+        assert_eq!(status, Some(0), "{error}");
+    }
+    let (status, error) = run(8, &["--resident", "7", "--limit", "1000000"]);
+    assert_eq!(status, Some(3));
+    assert!(error.contains("7 groups are resident at once") && error.contains("and 1 wait for one of them"), "{error}");
+    // No other group can help.
+    let (status, error) = run(7, &["--limit", "1000000"]);
+    assert!(status == Some(3) && !error.contains("resident"), "{error}");
+    let (status, error) = run(7, &["--limit-all", "1000000"]);
+    assert!(status == Some(3) && error.contains("the run does not end within 1000000 instructions"), "{error}");
+}
+
 #[test]
 fn trace_counts_instructions_and_shows_registers() {
     let directory = Directory::new("trace");

@@ -38,6 +38,12 @@ pub struct LaunchOptions {
     /// Instructions of a thread after which it is reported as endless
     #[arg(long, default_value_t = 1 << 32, value_name = "N")]
     limit: u64,
+    /// Instructions of all threads together after which the run ends
+    #[arg(long, default_value_t = u64::MAX, hide_default_value = true, value_name = "N")]
+    limit_all: u64,
+    /// Groups that run at once; by default as many as the card has threads and local memory for
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
+    resident: u64,
     /// Host threads; all by default
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub workers: usize,
@@ -105,6 +111,8 @@ impl LaunchOptions {
         let settings = Settings {
             workers: self.workers,
             limit: self.limit,
+            total_limit: self.limit_all,
+            resident: self.resident,
             local_ids: match self.local_ids {
                 Ids::Driver => LocalIds::Driver,
                 Ids::Hardware => LocalIds::Hardware,

@@ -141,6 +141,20 @@ fn summary(launch: &Launch, report: &Report, time: Duration) -> String {
     )
 }
 
+/// Names groups that have no place on the card, for which the others may wait.
+fn waiting(launch: &Launch, report: &Report) -> String {
+    let total = launch.groups().iter().fold(1, |total: u64, count| total.saturating_mul((*count).into()));
+    let resident = launch.resident();
+    let waiting = total.saturating_sub(report.groups).saturating_sub(resident);
+    if waiting == 0 {
+        return String::new();
+    }
+    format!(
+        ". If it waits for another group: {resident} groups are resident at once, as --resident or the card's threads and local \
+         memory allow, and {waiting} wait for one of them to end"
+    )
+}
+
 fn failure(launch: &Launch, report: &Report) -> Option<Failure> {
     let (status, reason, at) = match &report.outcome {
         Outcome::Fault(kind, at) => (INCOMPLETE, kind.to_string(), at),
@@ -148,7 +162,12 @@ fn failure(launch: &Launch, report: &Report) -> Option<Failure> {
             let limit = launch.settings().limit;
             let reason =
                 format!("a thread does not end within {limit} instructions: set a higher --limit if that is too few");
-            (INCOMPLETE, reason, at)
+            (INCOMPLETE, reason + &waiting(launch, report), at)
+        }
+        Outcome::Hang(Hang::Total, at) => {
+            let limit = launch.settings().total_limit;
+            let reason = format!("the run does not end within {limit} instructions: set a higher --limit-all");
+            (INCOMPLETE, reason + &waiting(launch, report), at)
         }
         Outcome::Hang(Hang::Barrier, at) => {
             (INCOMPLETE, "threads of a group wait for a barrier that will never complete".to_owned(), at)

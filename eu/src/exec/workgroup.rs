@@ -136,6 +136,13 @@ impl Workgroup {
         (self.outside, self.first_outside)
     }
 
+    /// Where the group is: the thread that has its turn, at its next instruction.
+    pub fn place(&self, program: &Program) -> Place {
+        let thread = self.current.min(self.count.saturating_sub(1));
+        let instruction = self.threads.get(thread).map_or(0, |thread| program.instruction_of(thread.next));
+        Place { thread: thread as u32, instruction, lane: None }
+    }
+
     /// Executes the group until it stops, or until the step has cost `budget`; the last message can cost more.
     pub fn step<O: Observer>(
         &mut self,

@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Execution of all groups by workers. A group belongs to one worker, which runs its threads in turns: each to the next barrier
-//! or the end, or for a bounded number of instructions.
+//! or the end, or for a bounded number of instructions. Groups that wait for one another have their turns too, as many as the
+//! card has places for.
 
-use std::sync::Mutex;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Launch;
+use super::{Launch, payload};
 use crate::exec::{FaultKind, GroupStop, Place, Workgroup};
 
-/// What a group costs until its worker looks whether another one has failed.
-const STEP: u64 = 1_000_000;
-/// Hardware threads of a worker: a group has at most this many.
+/// What a group costs until its worker looks at others.
+const STEP: u64 = 100_000;
+/// Hardware threads of a dual subslice: a group has at most this many. EU-091.
 pub(super) const SLOTS: u32 = 128;
-/// Workers with distinct hardware threads.
+/// Dual subslices of the card, and what each has of shared local memory and of barriers. EU-050, EU-091.
+const SUBSLICES: u64 = 32;
+const SUBSLICE_SLM: usize = 65536;
+const SUBSLICE_BARRIERS: u64 = 32;
+/// Largest number of workers.
 const MOST_WORKERS: usize = 32;
 
 /// Place of an event.
@@ -35,6 +41,8 @@ pub enum Hang {
     Limit,
     /// All threads that have not ended wait for a barrier that no thread will complete.
     Barrier,
+    /// The threads of the launch have executed more instructions than the limit of all of them.
+    Total,
 }
 
 /// How a launch ended.
@@ -65,12 +73,31 @@ pub struct Report {
 
 /// State that the workers share.
 struct Shared {
+    /// Number of groups.
+    total: u64,
+    /// Groups that may be resident at once.
+    resident: u64,
+    /// Next group.
     next: AtomicU64,
+    /// Places that groups have had.
+    places: AtomicU64,
+    /// Groups between two steps.
+    parked: Mutex<VecDeque<Resident>>,
     stop: AtomicBool,
     instructions: AtomicU64,
     done: AtomicU64,
     outside: AtomicU64,
     first: Mutex<(Option<Outcome>, Option<Location>)>,
+}
+
+impl Shared {
+    fn parked(&self) -> MutexGuard<'_, VecDeque<Resident>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn first(&self) -> MutexGuard<'_, (Option<Outcome>, Option<Location>)> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Launch {
@@ -79,7 +106,11 @@ impl Launch {
         let groups = self.groups();
         let total = groups.iter().fold(1, |total: u64, count| total.saturating_mul(u64::from(*count)));
         let shared = Shared {
+            total,
+            resident: self.resident(),
             next: AtomicU64::new(0),
+            places: AtomicU64::new(0),
+            parked: Mutex::default(),
             stop: AtomicBool::new(false),
             instructions: AtomicU64::new(0),
             done: AtomicU64::new(0),
@@ -88,15 +119,14 @@ impl Launch {
         };
         let available = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = if self.settings.workers == 0 { available } else { self.settings.workers };
-        let workers = workers.clamp(1, MOST_WORKERS).min(usize::try_from(total).unwrap_or(usize::MAX));
+        let workers = (workers.clamp(1, MOST_WORKERS) as u64).min(total).min(shared.resident);
         std::thread::scope(|scope| {
-            for worker in 1..workers {
-                let shared = &shared;
-                scope.spawn(move || self.work(worker as u32, total, shared, progress));
+            for _ in 1..workers {
+                scope.spawn(|| self.work(&shared, progress));
             }
-            self.work(0, total, &shared, progress);
+            self.work(&shared, progress);
         });
-        let (outcome, first_outside) = shared.first.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (outcome, first_outside) = shared.first.into_inner().unwrap_or_else(PoisonError::into_inner);
         Report {
             outcome: outcome.unwrap_or(Outcome::Complete),
             instructions: shared.instructions.into_inner(),
@@ -106,63 +136,138 @@ impl Launch {
         }
     }
 
-    /// A worker: takes groups until none is left.
-    fn work(&self, worker: u32, total: u64, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) {
-        let [width, height, _] = self.groups().map(u64::from);
-        let count = self.threads();
-        let mut state = Workgroup::new(count as usize, self.code.registers, self.slm);
-        state.set_limit(self.settings.limit);
-        while !shared.stop.load(Ordering::Relaxed) {
-            let index = shared.next.fetch_add(1, Ordering::Relaxed);
-            if index >= total {
-                return;
-            }
-            let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
-            state.restart(self.threads_of(group) as usize);
-            for (number, thread) in (0..).zip(state.threads_mut()) {
-                self.start(thread, group, number, (worker * SLOTS + number) & 0xfff);
-            }
-            let outcome = self.group(&mut state, group, shared);
-            shared.instructions.fetch_add(state.executed(), Ordering::Relaxed);
-            match outcome {
-                None => {
-                    let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
-                    progress(done);
-                }
-                Some(outcome) => {
-                    let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    first.0.get_or_insert(outcome);
-                    shared.stop.store(true, Ordering::Relaxed);
-                }
-            }
+    /// Groups that are resident at once: as many as the card has threads and shared local memory for, or fewer by the
+    /// settings.
+    pub fn resident(&self) -> u64 {
+        let threads = u64::from(self.threads().max(1));
+        // With 256 registers a thread has the place of two.
+        let slots = if self.code.registers > 128 { SLOTS / 2 } else { SLOTS };
+        let by_threads = u64::from(slots) / threads;
+        let by_slm = (SUBSLICE_SLM / self.slm.max(1)) as u64;
+        let by_barriers = if self.kernel.barriers > 0 { SUBSLICE_BARRIERS } else { u64::MAX };
+        let most = SUBSLICES * by_threads.min(by_slm).min(by_barriers).max(1);
+        match self.settings.resident {
+            0 => most,
+            // Each thread needs a place of its own in scratch and private memory.
+            wanted => wanted.min(payload::HARDWARE_THREADS as u64 / threads).max(1),
         }
     }
 
-    /// Runs a group to its end. Returns how it failed.
-    fn group(&self, state: &mut Workgroup, group: [u32; 3], shared: &Shared) -> Option<Outcome> {
-        let location = |place: Place| {
-            let Place { thread, instruction, lane } = place;
-            Location { group, thread, instruction, lane }
-        };
-        let mut memory = &self.space;
-        let outcome = loop {
-            match state.step(&self.code, &mut memory, STEP, self.settings.way, &mut ()) {
-                GroupStop::End => break None,
-                GroupStop::Budget if shared.stop.load(Ordering::Relaxed) => break None,
-                // The code is there as a whole, and nothing stops a thread.
-                GroupStop::Budget | GroupStop::Break(_) | GroupStop::Fetch(_) => {}
-                GroupStop::Exception(place, _) => break Some(Outcome::Fault(FaultKind::Illegal, location(place))),
-                GroupStop::Fault(place, fault) => break Some(Outcome::Fault(fault.kind, location(place))),
-                GroupStop::Limit(place) => break Some(Outcome::Hang(Hang::Limit, location(place))),
-                GroupStop::Deadlock(place) => break Some(Outcome::Hang(Hang::Barrier, location(place))),
+    /// A worker: starts groups as long as there are places for them, and runs each for a step. Those that have not ended are
+    /// parked, and go on when their turn comes, with any worker.
+    fn work(&self, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) {
+        let mut idle: Vec<Resident> = Vec::new();
+        while !shared.stop.load(Ordering::Relaxed) {
+            // If none is parked, each group that has not ended is with another worker.
+            let Some(mut resident) = self.begin(&mut idle, shared).or_else(|| shared.parked().pop_front()) else {
+                return;
+            };
+            let step = self.step(&mut resident);
+            let executed = resident.state.executed();
+            let before = shared.instructions.fetch_add(executed - resident.counted, Ordering::Relaxed);
+            let all = before + executed - resident.counted;
+            resident.counted = executed;
+            let outcome = match step {
+                Step::Ends => {
+                    self.note_outside(&resident, shared);
+                    idle.push(resident);
+                    let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
+                    progress(done);
+                    continue;
+                }
+                Step::Continues if all >= self.settings.total_limit => {
+                    Outcome::Hang(Hang::Total, resident.location(resident.state.place(&self.code)))
+                }
+                Step::Continues => {
+                    shared.parked().push_back(resident);
+                    continue;
+                }
+                Step::Fails(outcome) => outcome,
+            };
+            self.note_outside(&resident, shared);
+            shared.first().0.get_or_insert(outcome);
+            shared.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts the next group, in the place of one that has ended or in a new one. `None` if there is no group or no place.
+    fn begin(&self, idle: &mut Vec<Resident>, shared: &Shared) -> Option<Resident> {
+        let is_below = |counter: &AtomicU64, limit| counter.load(Ordering::Relaxed) < limit;
+        if !is_below(&shared.next, shared.total) || idle.is_empty() && !is_below(&shared.places, shared.resident) {
+            return None;
+        }
+        let count = self.threads();
+        let mut resident = match idle.pop() {
+            Some(resident) => resident,
+            None => {
+                let place = shared.places.fetch_add(1, Ordering::Relaxed);
+                if place >= shared.resident {
+                    return None;
+                }
+                let mut state = Workgroup::new(count as usize, self.code.registers, self.slm);
+                state.set_limit(self.settings.limit);
+                Resident { state, group: [0; 3], place, counted: 0 }
             }
         };
-        let (outside, first_outside) = state.outside();
+        let index = shared.next.fetch_add(1, Ordering::Relaxed);
+        if index >= shared.total {
+            return None;
+        }
+        let [width, height, _] = self.groups().map(u64::from);
+        let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
+        (resident.group, resident.counted) = (group, 0);
+        resident.state.restart(self.threads_of(group) as usize);
+        let first = (resident.place * u64::from(count)) as u32;
+        for (number, thread) in (first..).zip(resident.state.threads_mut()) {
+            self.start(thread, group, number - first, number & 0xfff);
+        }
+        Some(resident)
+    }
+
+    /// Runs a group for a bounded time.
+    fn step(&self, resident: &mut Resident) -> Step {
+        let mut memory = &self.space;
+        let stop = resident.state.step(&self.code, &mut memory, STEP, self.settings.way, &mut ());
+        let resident = &*resident;
+        Step::Fails(match stop {
+            GroupStop::End => return Step::Ends,
+            // The code is there as a whole, and nothing stops a thread.
+            GroupStop::Budget | GroupStop::Break(_) | GroupStop::Fetch(_) => return Step::Continues,
+            GroupStop::Exception(place, _) => Outcome::Fault(FaultKind::Illegal, resident.location(place)),
+            GroupStop::Fault(place, fault) => Outcome::Fault(fault.kind, resident.location(place)),
+            GroupStop::Limit(place) => Outcome::Hang(Hang::Limit, resident.location(place)),
+            GroupStop::Deadlock(place) => Outcome::Hang(Hang::Barrier, resident.location(place)),
+        })
+    }
+
+    /// Adds the accesses of a group outside of a surface to those of the launch.
+    fn note_outside(&self, resident: &Resident, shared: &Shared) {
+        let (outside, first_outside) = resident.state.outside();
         if let Some(place) = first_outside {
             shared.outside.fetch_add(outside, Ordering::Relaxed);
-            let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            first.1.get_or_insert(location(place));
+            shared.first().1.get_or_insert(resident.location(place));
         }
-        outcome
     }
+}
+
+/// A group that has a place on the card.
+struct Resident {
+    state: Workgroup,
+    group: [u32; 3],
+    place: u64,
+    /// Instructions that the launch has counted.
+    counted: u64,
+}
+
+impl Resident {
+    fn location(&self, Place { thread, instruction, lane }: Place) -> Location {
+        Location { group: self.group, thread, instruction, lane }
+    }
+}
+
+/// What came of a step of a group.
+enum Step {
+    Ends,
+    Continues,
+    Fails(Outcome),
 }

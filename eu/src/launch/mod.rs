@@ -103,6 +103,10 @@ pub struct Settings {
     pub workers: usize,
     /// Instructions of a thread after which it is taken for endless.
     pub limit: u64,
+    /// Instructions of all threads together after which the launch ends.
+    pub total_limit: u64,
+    /// Groups that are resident at once; 0 for as many as the card has threads and shared local memory for.
+    pub resident: u64,
     /// Source of local ids.
     pub local_ids: LocalIds,
     /// Functions for lanes.
@@ -118,6 +122,8 @@ impl Default for Settings {
         Settings {
             workers: 0,
             limit: 1 << 32,
+            total_limit: u64::MAX,
+            resident: 0,
             local_ids: LocalIds::Driver,
             host: Host::detect(),
             way: Way::Fast,
