@@ -96,6 +96,7 @@ fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
                     let kind = if matches!(value, Argument::Value(_)) { "value" } else { "buffer" };
                     json!({ "kind": kind, "file": file })
                 }
+                Argument::Null | Argument::Same(_) => unreachable!("the cases have a buffer for each pointer"),
             })
             .collect();
         let source = format!("{}/tests/kernels/{}.cl", env!("CARGO_MANIFEST_DIR"), case.source);
@@ -386,6 +387,31 @@ fn matrices(zebin: &Zebin, a: &[i32], b: &[i32]) {
             sum + i32::from(x) * i32::from(y)
         });
         assert_eq!(value, sum, "matrix {m} {n}");
+    }
+    // In a loop (ISA-189), and with half of the rows in each of two sub-groups (ISA-190).
+    let product =
+        |x: i32, y: i32, k: usize| i32::from(x.to_le_bytes()[k % 4] as i8) * i32::from(y.to_le_bytes()[k % 4] as i8);
+    let count = |n: u32| Argument::Value(n.to_le_bytes().to_vec());
+    let arguments = [("o", buffer(&start)), ("a", buffer(&a[..192])), ("b", buffer(&b[..192])), ("n", count(3))];
+    let done = launch(zebin, "matrixloop", [8, 1, 1], [8, 1, 1], &arguments);
+    for (index, value) in ints(&done, "o").into_iter().enumerate() {
+        let (n, m) = (index / 8, index % 8);
+        let steps = (0..3).flat_map(|step| (0..32).map(move |k| (step * 64, k)));
+        let sum =
+            steps.fold(start[index], |sum, (at, k)| sum + product(a[at + k / 4 * 8 + m], b[at + n * 8 + k / 4], k));
+        assert_eq!(value, sum, "matrixloop {m} {n}");
+    }
+    let start: Vec<i32> = (0..128).collect();
+    let arguments = [("o", buffer(&start)), ("a", buffer(&a[..128])), ("b", buffer(&b[..256])), ("n", count(2))];
+    let done = launch(zebin, "matrixsplit", [16, 1, 1], [16, 1, 1], &arguments);
+    for (index, value) in ints(&done, "o").into_iter().enumerate() {
+        let (s, n, m) = (index / 64, index / 8 % 8, index % 8);
+        let steps = (0..2).flat_map(|step| (0..32).map(move |k| (step * 2, k)));
+        let sum = steps.fold(start[index], |sum, (step, k)| {
+            let x = a[((step + m / 4) * 8 + k / 4) * 4 + m % 4];
+            sum + product(x, b[((step + s) * 8 + n) * 8 + k / 4], k)
+        });
+        assert_eq!(value, sum, "matrixsplit {s} {m} {n}");
     }
     let half = |value: i32| arctic_eu::float::f32_to_f16((value % 64) as f32 / 16.0);
     let pack = |values: &[i32]| -> Vec<i32> {

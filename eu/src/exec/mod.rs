@@ -208,10 +208,11 @@ pub fn run<O: Observer>(
                 }
                 thread.next += 1;
             }
+            Kind::Dpas(_) | Kind::Dpasw if uop.chained && code.is_overwritten(uop, thread.next + 1) => {
+                thread.next += 1;
+            }
             Kind::Dpas(function) => {
-                if !(uop.chained && code.is_overwritten(uop, thread.next + 1)) {
-                    function(thread, uop);
-                }
+                function(thread, uop);
                 thread.next += 1;
             }
             Kind::Dpasw => {

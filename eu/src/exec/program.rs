@@ -174,7 +174,9 @@ impl Program {
             (uop.dst.base, uop.dst.ty, uop.dst.store, mask)
         };
         behind.is_some_and(|behind| {
-            matches!(behind.kind, Kind::Dpas(_)) && place(behind) == place(uop) && behind.repeat >= uop.repeat
+            matches!(behind.kind, Kind::Dpas(_) | Kind::Dpasw)
+                && place(behind) == place(uop)
+                && behind.repeat >= uop.repeat
         })
     }
 
