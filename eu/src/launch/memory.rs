@@ -264,7 +264,7 @@ fn by_host(word: &AtomicU32, operation: Atomic, [first, second]: [u32; 2]) -> Op
     })
 }
 
-/// An unsigned number of `SIZE` bytes.
+/// A number, or some, of `SIZE` bytes.
 trait Word<const SIZE: usize>: ByteValued {
     fn bytes(self) -> [u8; SIZE];
     fn of(bytes: [u8; SIZE]) -> Self;
@@ -288,7 +288,26 @@ macro_rules! words {
     };
 }
 
-words!(4 u32 8 u64 16 u128);
+words!(1 u8 2 u16 4 u32 8 u64 16 u128);
+
+impl Word<12> for [u32; 3] {
+    #[inline(always)]
+    fn bytes(self) -> [u8; 12] {
+        let mut bytes = [[0; 4]; 3];
+        for (bytes, word) in bytes.iter_mut().zip(self) {
+            *bytes = word.to_ne_bytes();
+        }
+        let mut all = [0; 12];
+        all.copy_from_slice(bytes.as_flattened());
+        all
+    }
+
+    #[inline(always)]
+    fn of(bytes: [u8; 12]) -> [u32; 3] {
+        let [a, b, c, ..] = bytes.as_chunks::<4>().0 else { return [0; 3] };
+        [a, b, c].map(|word| u32::from_ne_bytes(*word))
+    }
+}
 
 /// Bits of a virtual address. EU-006.
 const ADDRESS: u64 = (1 << 48) - 1;
@@ -333,8 +352,11 @@ impl Memory for &Space {
 
     fn read_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &mut [u8], outside: &mut u32) -> Result<(), LaneFault> {
         let inside = self.window(lanes).is_some_and(|window| match lanes.size {
+            1 => window.read::<1, u8>(lanes, bytes),
+            2 => window.read::<2, u16>(lanes, bytes),
             4 => window.read::<4, u32>(lanes, bytes),
             8 => window.read::<8, u64>(lanes, bytes),
+            12 => window.read::<12, [u32; 3]>(lanes, bytes),
             16 => window.read::<16, u128>(lanes, bytes),
             _ => false,
         });
@@ -343,8 +365,11 @@ impl Memory for &Space {
 
     fn write_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &[u8], outside: &mut u32) -> Result<(), LaneFault> {
         let inside = self.window(lanes).is_some_and(|window| match lanes.size {
+            1 => window.write::<1, u8>(lanes, bytes),
+            2 => window.write::<2, u16>(lanes, bytes),
             4 => window.write::<4, u32>(lanes, bytes),
             8 => window.write::<8, u64>(lanes, bytes),
+            12 => window.write::<12, [u32; 3]>(lanes, bytes),
             16 => window.write::<16, u128>(lanes, bytes),
             _ => false,
         });

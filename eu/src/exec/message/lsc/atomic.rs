@@ -35,9 +35,13 @@ pub fn execute<const LANES: usize>(
     let result = operands.dst.filter(|_| lsc.response > 0);
     let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: size, size };
     for (lane, address) in spans.iter() {
-        let values = values.map(|[low, high]| (u64::from(low[lane]) | u64::from(high[lane]) << 32) & mask);
+        let value = |index: usize| {
+            let [low, high] = &values[index];
+            (u64::from(low[lane]) | u64::from(high[lane]) << 32) & mask
+        };
+        let values = [value(0), value(1)];
         let fault = |fault: MessageFault| fault.in_lane(lane as u32);
-        if !address.is_multiple_of(size as u64) {
+        if address & (size as u64 - 1) != 0 {
             let access = FaultAccess {
                 kind: AccessKind::Atomic,
                 surface: (!lsc.slm).then_some(surface),
