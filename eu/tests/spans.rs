@@ -11,7 +11,7 @@ use arctic_eu::launch::memory::{Space, State};
 use common::{END, code};
 use random::Random;
 
-const CASES: usize = if cfg!(feature = "long-tests") { 400_000 } else { 10_000 };
+const CASES: usize = 10_000;
 /// Bytes of the buffer, and those of them that the surface has.
 const BYTES: usize = 1024;
 const SURFACE: u64 = 1000;
