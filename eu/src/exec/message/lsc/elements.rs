@@ -26,8 +26,8 @@ struct Part {
 /// The parts of a message: one of a vector, those between the gaps of a quad's mask.
 fn parts(lsc: &Lsc) -> impl Iterator<Item = Part> {
     let (vector, mut mask, mut slot) = (lsc.vector, lsc.components, 0);
-    let whole = (mask == 0).then_some(Part { slot: 0, distance: 0, count: vector });
-    whole.into_iter().chain(std::iter::from_fn(move || {
+    let all = (mask == 0).then_some(Part { slot: 0, distance: 0, count: vector });
+    all.into_iter().chain(std::iter::from_fn(move || {
         let distance = mask.trailing_zeros();
         let count = (mask.checked_shr(distance)?).trailing_ones();
         mask &= !(((1 << count) - 1) << distance);
