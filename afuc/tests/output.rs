@@ -10,6 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Command, Stdio};
 
 use program::{Directory, afuc};
+use rustix::fs::{CWD, Mode, mkfifoat};
 
 const SOURCE: &str = "[016ee001]\nnop\n";
 const WITH_TABLE: &str = "[016ee001]\n[#jumptbl]\nnop\njumptbl:\n.jumptbl\n";
@@ -29,7 +30,7 @@ fn names(directory: &Directory) -> Vec<String> {
 }
 
 #[test]
-fn asm_writes_through_links_and_to_devices() {
+fn asm_writes_through_links_and_to_pipes() {
     let directory = Directory::new("output-links");
     let source = directory.file("a.asm", SOURCE);
     let target = directory.file("target.fw", "old");
@@ -37,10 +38,15 @@ fn asm_writes_through_links_and_to_devices() {
     symlink(&target, &link).unwrap();
     assert_eq!(afuc(&["asm", &source, "-o", link.to_str().unwrap()]).0, Some(0));
     assert!(link.is_symlink() && fs::read(&target).unwrap() == image());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_afuc"));
-    let output = command.args(["asm", &source, "-o", "/dev/stdout"]).output().unwrap();
-    assert_eq!((output.status.code(), output.stdout), (Some(0), image()));
-    assert_eq!(names(&directory), ["a.asm", "link.fw", "target.fw"]);
+    let pipe = directory.0.join("pipe");
+    mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).unwrap();
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || fs::read(pipe).unwrap()
+    });
+    assert_eq!(afuc(&["asm", &source, "-o", pipe.to_str().unwrap()]).0, Some(0));
+    assert_eq!(reader.join().unwrap(), image());
+    assert_eq!(names(&directory), ["a.asm", "link.fw", "pipe", "target.fw"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::Instant;
 use arctic_test_support::client::{CONFIG, DATA, Raw, Transport};
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::served::ChildProcess;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;
 
@@ -22,9 +23,11 @@ fn closed() -> PipeWriter {
     writer
 }
 
-/// A file on a full disk.
+/// A file that cannot grow, as on a full disk.
 fn full() -> File {
-    File::options().write(true).open("/dev/full").unwrap()
+    let file = File::from(memfd_create("full", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap());
+    fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    file
 }
 
 /// A closed pipe as stdout is not an error; a full disk is an error.
@@ -60,7 +63,7 @@ fn closed_stdout_is_no_error_and_full_disk_is_one() {
         let output = arctic(arguments).stdout(full()).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{arguments:?}: {text}");
-        assert!(text.contains("the output cannot be written: No space left"), "{arguments:?}: {text}");
+        assert!(text.contains("the output cannot be written: Operation not permitted"), "{arguments:?}: {text}");
         // If the error message cannot be written, the exit status still reports the failure.
         let status = arctic(arguments).stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");
@@ -74,7 +77,7 @@ fn trace_exits_when_stdout_is_closed_or_full() {
     let dir = TempDir::new().unwrap();
     let served = serve("small", dir.as_path(), &[]);
     let path = dir.as_path().to_str().unwrap();
-    let error = "arctic: the output cannot be written: No space left";
+    let error = "arctic: the output cannot be written: Operation not permitted";
     for (stdout, code, error) in [(Stdio::from(closed()), 0, ""), (Stdio::from(full()), 1, error)] {
         let mut child = ChildProcess::spawn(arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()));
         // Resets and context loads generate trace events until the command writes: the command then notices.
