@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Actions that a host can request over the CT buffers: code, payload length, permitted senders and handler (contract
 //! B.6, G.4).
-#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 pub(super) mod builtin_pf;
 pub(super) mod control;
