@@ -11,7 +11,7 @@ pub mod queue;
 pub mod share;
 pub mod thresholds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Index, IndexMut, Range};
 
 use crate::guc::functions::client::{Client, Counters, State};
@@ -49,6 +49,10 @@ pub struct GucFunction {
     pub(super) complaints: u8,
     /// For how long a request has been repeated because the client does not answer its accesses.
     pub(super) repeats: RetryTime,
+    /// Contexts whose work could not be read because the client did not answer, by the function's own ids.
+    pub(super) unchecked: BTreeSet<u16>,
+    /// For how long the client has not answered when they were checked again.
+    pub(super) checks: RetryTime,
     /// Registered contexts, by the function's own ids.
     pub contexts: BTreeMap<u16, Context>,
     /// Runnable contexts of each class. Changed only by [`Functions::queue`].
@@ -195,6 +199,7 @@ impl Functions {
     /// Drops the contexts of `function`, including those in its queues. None of them may be on an engine.
     pub fn drop_contexts(&mut self, function: Function) {
         self[function].contexts.clear();
+        self[function].unchecked.clear();
         self.clear_queues(function);
     }
 }

@@ -15,6 +15,7 @@ use crate::execlist::descriptor::Descriptor;
 use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::guc::activity::Activity;
+use crate::guc::functions::client::State;
 use crate::guc::functions::context::{Context, GucContextId, Home, Registration};
 use crate::guc::functions::engine_map::{EngineMap, MAX_LOGICAL};
 use crate::guc::functions::queue::{Entry, InstanceState, Instances, not_before};
@@ -27,7 +28,7 @@ use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply};
 use crate::guc::scheduler::engine_slot::EngineSlot;
 use crate::guc::scheduler::round_robin::{DeficitRoundRobin, Moment};
-use crate::host::{Function, RetryTime, functions};
+use crate::host::{Function, functions};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
@@ -151,8 +152,8 @@ pub struct Scheduler {
     /// Compute contexts that wait to switch out must be released.
     hold_compute: bool,
     capture: Capture,
-    /// Contexts whose work could not be read because the function's client did not answer, with the time of it.
-    unchecked: Vec<(GucContextId, RetryTime)>,
+    /// Functions (one bit each) that may have contexts in [`unchecked`](crate::guc::functions::GucFunction).
+    unchecked: u64,
     /// Busy time of the engines.
     pub activity: Activity,
 }
@@ -172,7 +173,7 @@ impl Scheduler {
             threshold_events: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
-            unchecked: Vec::new(),
+            unchecked: 0,
             activity: Activity::new(ads.map, generation.timebase),
         }
     }
@@ -362,7 +363,6 @@ impl Scheduler {
             self.slots[engine.index()] = EngineSlot::default();
         }
         self.functions.drop_contexts(function);
-        self.unchecked.retain(|(id, _)| id.function != function);
         self.functions[function].paused = false;
         self.functions[function].client.cat_error_type = false;
     }

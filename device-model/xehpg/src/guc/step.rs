@@ -74,10 +74,10 @@ impl GucState {
         step.merge(self.send(ctx));
         // From the end of the step, which may have waited for a client for longer than the pause.
         let ended = ctx.gt.clock.now();
-        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused != 0 || self.scheduler.has_unchecked();
+        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused | self.scheduler.unchecked();
         let retry = match (self.unsent & !self.paused, out_of_reach) {
-            (0, false) => None,
-            (0, true) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
+            (0, 0) => None,
+            (0, _) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
             _ => Some(ended.saturating_add(RING_FULL_PAUSE)),
         };
         let more = more.then_some(ctx.now);

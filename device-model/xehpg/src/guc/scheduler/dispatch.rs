@@ -5,6 +5,9 @@ use arctic_sriov::number::{byte, low};
 
 use super::*;
 
+/// Maximum number of a function's contexts that are checked again in one step.
+const CHECKS_A_STEP: usize = 32;
+
 impl Scheduler {
     /// Checks whether a context has new work. If so, notifies its engines or queues it.
     #[allow(
@@ -43,34 +46,47 @@ impl Scheduler {
                 member.ready = true;
             }
         }
-        if failed && ctx.views.of(id.function).unanswered() && !self.unchecked.iter().any(|(of, _)| *of == id) {
-            self.unchecked.push((id, RetryTime::default()));
+        if failed && ctx.views.of(id.function).unanswered() {
+            self.functions[id.function].unchecked.insert(id.local);
+            self.unchecked |= id.function.bit();
         }
         self.go_on(ctx, id, ctx.now);
     }
 
-    /// Checks again the contexts whose memory could not be accessed because the function's client did not answer, for a
-    /// limited time. After an unanswered access, the function's other contexts wait for the next step.
+    /// Functions (one bit each) that are served and have contexts to check again. Memory of the others may be transferred
+    /// meanwhile.
+    pub fn unchecked(&self) -> u64 {
+        let served = functions(self.unchecked).filter(|function| self.functions[*function].state == State::Running);
+        served.fold(0, |set, function| set | function.bit())
+    }
+
+    /// Checks again the contexts whose memory could not be accessed because the function's client did not answer.
     pub fn check_again(&mut self, ctx: &mut GucCtx<'_>) {
-        for (id, mut retry) in std::mem::take(&mut self.unchecked) {
-            if !ctx.views.of(id.function).unanswered() {
-                self.check_for_work(ctx, id);
-            }
-            let again = self.unchecked.iter().position(|(of, _)| *of == id);
-            if let Some(at) = again {
-                self.unchecked.swap_remove(at);
-            } else if !ctx.views.of(id.function).unanswered() {
-                continue;
-            }
-            if self.functions.context(id).is_some() && retry.may_repeat(ctx.now, MOST_OUT_OF_REACH) {
-                self.unchecked.push((id, retry));
+        for function in functions(self.unchecked()) {
+            self.check_again_of(ctx, function);
+            if self.functions[function].unchecked.is_empty() {
+                self.unchecked &= !function.bit();
             }
         }
     }
 
-    /// Returns whether a context is to be checked again.
-    pub fn has_unchecked(&self) -> bool {
-        !self.unchecked.is_empty()
+    /// Checks again a limited number of the function's contexts, up to one for which the client does not answer. After a
+    /// limited time without an answer, all of them are given up.
+    fn check_again_of(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
+        for _ in 0..CHECKS_A_STEP {
+            let Some(local) = self.functions[function].unchecked.pop_first() else { return };
+            self.check_for_work(ctx, GucContextId { function, local });
+            let of = &mut self.functions[function];
+            if !of.unchecked.contains(&local) {
+                of.checks.end();
+                continue;
+            }
+            if !of.checks.may_repeat(ctx.now, MOST_OUT_OF_REACH) {
+                of.unchecked.clear();
+                of.checks.end();
+            }
+            return;
+        }
     }
 
     /// Queues a context that has work, or loads it if it already holds its engines.

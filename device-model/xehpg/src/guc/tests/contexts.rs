@@ -388,6 +388,30 @@ fn work_is_read_again_while_the_client_does_not_answer() {
     assert_eq!(host.runs("bcs0"), Some(1));
 }
 
+/// Work of a client that never answers is given up after a limited time.
+#[test]
+fn work_of_a_client_that_never_answers_is_given_up() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Copy, 1, 2);
+    host.end("bcs0", Outcome::Complete);
+    host.step();
+    host.set_tail(1, 128);
+    let ram = host.move_to_guest(Host::image(1, 0), 0x2000);
+    ram.set_silent(true, 0x2000);
+    host.fast(0x1000, &[1]);
+    let unchecked = |host: &Host| host.guc.scheduler().unwrap().unchecked();
+    for _ in 0..4 {
+        host.step();
+        assert_eq!(unchecked(&host), Function::PF.bit());
+        host.pass(14_000_000_000);
+    }
+    host.step();
+    assert_eq!(unchecked(&host), 0);
+    ram.set_silent(false, 0);
+    host.step();
+    assert_eq!(host.runs("bcs0"), None);
+}
+
 /// A submission of a parallel context is not lost, and each of its items counts once, wherever the client stops answering.
 #[test]
 fn work_queues_are_read_again_while_the_client_does_not_answer() {
