@@ -2,7 +2,7 @@
 //! Requests that the card executes while it waits for guest memory of the same client, which replies only after it has
 //! sent the request: the access must not fail, and no work that the request does not end may be lost.
 
-use arctic_test_support::machine::bus::{bring_up, bring_up_vfs, enable_vfs, flr};
+use arctic_test_support::machine::bus::{enable_vfs, flr};
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{Driver, SCRATCH};
 use arctic_test_support::machine::transport::Machine;
@@ -91,9 +91,7 @@ pub fn a_reset_ends_the_access() {
         late.hold(1);
         late.wait_for_one(name);
         request(&mut machine);
-        bring_up(&mut machine);
         let mut pf = Driver::pf_with_vfs(&mut machine, 2);
-        bring_up_vfs(&mut machine, 2);
         pf.submit(&mut machine, 1, COPY, &mi::store_data_imm(pf.global(SCRATCH), 8));
         pf.wait_for(&mut machine, SCRATCH, 8);
     }
