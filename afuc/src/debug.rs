@@ -342,7 +342,7 @@ impl Debugger {
     }
 
     fn print_code(&mut self, machine: &Machine, count: u32) {
-        for pc in (machine.pc..).take(count as usize) {
+        for pc in (0..count).map(|index| machine.pc.wrapping_add(index)) {
             let mark = if pc == machine.pc { "=>" } else { "  " };
             let place = self.symbols.place(machine, pc);
             self.print(&format!("{mark} {pc:04x} {place}: {}", instruction_at(machine, pc)));

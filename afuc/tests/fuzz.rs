@@ -87,6 +87,8 @@ mod libfuzzer {
             super::operation(0x3d, &[0x10_0800, 0, 7]),
             super::operation(0x43, &[0x70_0002, 0x10_0000, 0]),
             super::operation(0x38, &[0; 3]),
+            // Numbers of registers that wrap.
+            super::operation(0x6d, &[0, u32::MAX, 1, 2]),
         ];
         // On a7xx also packets for BV, and for both with a barrier.
         let threads = |which| super::operation(0x17, &[which]);

@@ -415,6 +415,14 @@ fn run_explains_a_fault_and_exits_with_3() {
 /// One packet copies up to 16 GiB, and a few buffers that start each other read as much. The interpreter stops at its limit of
 /// words, the machine at that of instructions for a packet.
 #[test]
+fn numbers_of_consecutive_registers_wrap() {
+    let mut interpreter = Interpreter::new(Limit::default());
+    interpreter.execute_ring(&operation(0x6d, &[0, u32::MAX, 1, 2]), u64::from(BUFFER)).unwrap();
+    let registers = [(0xffff, 1), (0, 2)].map(|(number, value)| Write::Register(number, value));
+    assert_eq!(interpreter.writes, registers);
+}
+
+#[test]
 fn packets_that_move_more_memory_than_the_limit_are_errors() {
     let copy = operation(0x75, &[u32::MAX, BUFFER, 0, BUFFER + 0x1000, 0]);
     let zeros = operation(0x3f, &[BUFFER, 0, 0x8_0000]);

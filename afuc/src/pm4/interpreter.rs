@@ -240,6 +240,11 @@ impl Interpreter {
         self.writes.push(Write::Register(register(number), value));
     }
 
+    /// Sets consecutive registers. `first` may be any word of a packet; numbers wrap.
+    fn set_registers(&mut self, first: u32, values: &[u32]) {
+        (0..).zip(values).for_each(|(index, value)| self.set_register(first.wrapping_add(index), *value));
+    }
+
     fn buffer(&mut self, address: u64, words: u32, depth: u32) -> Done<()> {
         // A buffer that is not in memory at all is skipped.
         if self.map_on_demand && !self.is_mapped(address) {
@@ -270,7 +275,7 @@ impl Interpreter {
             match header {
                 _ if !self.is_active && !matches!(opcode, 0x17 | 0x3f) => {}
                 Header::Registers { first, .. } => {
-                    (first..).zip(payload).for_each(|(number, value)| self.set_register(number, *value));
+                    self.set_registers(first, payload);
                 }
                 Header::Operation { opcode, .. } => {
                     if depth == 0 {
@@ -364,8 +369,7 @@ impl Interpreter {
             }
             0x65 => self.marker(packet.word(0)?),
             0x6d => {
-                let first = packet.word(1)?;
-                (first..).zip(&packet.words[2..]).for_each(|(number, value)| self.set_register(number, *value));
+                self.set_registers(packet.word(1)?, &packet.words[2..]);
             }
             0x73 => self.memory_to_memory(packet)?,
             0x75 => {
