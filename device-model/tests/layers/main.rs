@@ -75,6 +75,7 @@ const CRATES: &[Crate] = &[
             ("command", "tables of the engines' commands"),
             ("memory", "local memory, GGTT, PPGTT, TLB, the only access path to bytes"),
             ("blitter", "the operations of the copy engine on spans of memory"),
+            ("compute", "walkers: state, surfaces and memory of kernels on the execution units"),
             ("pcode", "the power controller's mailbox"),
             ("sensors", "power, energy, temperatures and the power limit"),
             ("doorbell", "doorbell pages and the block of their registers"),

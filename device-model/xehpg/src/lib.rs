@@ -28,6 +28,8 @@ pub mod blitter;
 #[doc(hidden)]
 pub mod command;
 #[doc(hidden)]
+pub mod compute;
+#[doc(hidden)]
 pub mod context_image;
 #[doc(hidden)]
 pub mod decode;
