@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use vm_memory::{VolatileMemory, VolatileSlice};
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 /// The value of a cell, in the byte order of the host.
 pub trait CellValue: Copy + Into<u64> {
@@ -70,6 +70,63 @@ macro_rules! cell_value {
 cell_value!(u32, AtomicU32);
 cell_value!(u64, AtomicU64);
 
+/// The largest cell of which `slice` and a length of `len` bytes are multiples; 0 if there is none.
+#[inline(always)]
+fn cell_bytes(slice: &VolatileSlice<'_>, len: usize) -> usize {
+    match (slice.ptr_guard().as_ptr().addr() | len) % 8 {
+        0 => 8,
+        4 => 4,
+        _ => 0,
+    }
+}
+
+/// Reads the bytes from an offset on. Each aligned dword and qword is read as a whole if the first byte and the length are
+/// aligned to one; different ones are read one after the other. Returns whether all bytes are inside.
+#[inline]
+pub fn read(slice: &VolatileSlice<'_>, offset: usize, bytes: &mut [u8]) -> bool {
+    let Ok(part) = slice.subslice(offset, bytes.len()) else { return false };
+    match cell_bytes(&part, bytes.len()) {
+        8 => {
+            let values = bytes.as_chunks_mut().0;
+            part.get_array_ref::<u64>(0, values.len()).is_ok_and(|cells| {
+                values.iter_mut().enumerate().for_each(|(index, value)| *value = cells.load(index).to_ne_bytes());
+                true
+            })
+        }
+        4 => {
+            let values = bytes.as_chunks_mut().0;
+            part.get_array_ref::<u32>(0, values.len()).is_ok_and(|cells| {
+                values.iter_mut().enumerate().for_each(|(index, value)| *value = cells.load(index).to_ne_bytes());
+                true
+            })
+        }
+        _ => part.read_slice(bytes, 0).is_ok(),
+    }
+}
+
+/// Writes the bytes from an offset on, as [`read`] reads them. Nothing is written if not all of them are inside.
+#[inline]
+pub fn write(slice: &VolatileSlice<'_>, offset: usize, bytes: &[u8]) -> bool {
+    let Ok(part) = slice.subslice(offset, bytes.len()) else { return false };
+    match cell_bytes(&part, bytes.len()) {
+        8 => {
+            let values = bytes.as_chunks().0;
+            part.get_array_ref::<u64>(0, values.len()).is_ok_and(|cells| {
+                values.iter().enumerate().for_each(|(index, value)| cells.store(index, u64::from_ne_bytes(*value)));
+                true
+            })
+        }
+        4 => {
+            let values = bytes.as_chunks().0;
+            part.get_array_ref::<u32>(0, values.len()).is_ok_and(|cells| {
+                values.iter().enumerate().for_each(|(index, value)| cells.store(index, u32::from_ne_bytes(*value)));
+                true
+            })
+        }
+        _ => part.write_slice(bytes, 0).is_ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use vm_memory::mmap::MmapRegion;
@@ -93,5 +150,29 @@ mod tests {
             assert_eq!(u64::update(&memory, offset, Some), None, "{offset}");
         }
         assert_eq!((u64::load(&memory, 4), u64::load(&memory, 12)), (None, None));
+    }
+
+    #[test]
+    fn bytes_are_moved_at_every_alignment_or_not_at_all() {
+        let region = MmapRegion::<()>::new(4096).unwrap();
+        let memory = region.get_slice(0, 64).unwrap();
+        let all: Vec<u8> = (1..=64).collect();
+        for offset in 0..=64 {
+            for len in 0..=64 {
+                assert!(write(&memory, 0, &[0; 64]));
+                let inside = offset + len <= 64;
+                assert_eq!(write(&memory, offset, &all[..len]), inside, "{len} bytes at {offset}");
+                let mut expected = [0; 64];
+                if inside {
+                    expected[offset..offset + len].copy_from_slice(&all[..len]);
+                }
+                let (mut found, mut part) = ([9; 64], [9; 64]);
+                assert!(read(&memory, 0, &mut found));
+                assert_eq!(found, expected, "{len} bytes at {offset}");
+                assert_eq!(read(&memory, offset, &mut part[..len]), inside);
+                assert_eq!(part[..len] == all[..len], inside || len == 0);
+            }
+        }
+        assert!(!read(&memory, usize::MAX, &mut [0; 4]) && !write(&memory, usize::MAX, &[0; 4]));
     }
 }
