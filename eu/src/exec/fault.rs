@@ -101,4 +101,7 @@ pub enum FaultKind {
     /// A surface or sampler that does not exist.
     #[error("the surface or sampler does not exist")]
     Surface,
+    /// An image that the implementor of memory has no access to.
+    #[error("the tiling, compression or format of the image is not supported")]
+    Image,
 }
