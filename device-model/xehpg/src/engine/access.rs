@@ -3,7 +3,6 @@
 //! detection.
 
 use arctic_base::command::Addressing;
-use vm_memory::VolatileSlice;
 
 use super::addressing::command_register;
 use super::stream::{ADDRESS, IdleLoopDetector};
@@ -14,7 +13,7 @@ use crate::command::Requester;
 use crate::command::mi::fields;
 use crate::gt::SideEffect;
 use crate::host::Function;
-use crate::memory::{Access, Fault, Space, Span, Tlb};
+use crate::memory::{Fault, Space, Tlb};
 use crate::registers::REGISTER_BYTES;
 
 /// The bases of the engines are multiples of this.
@@ -160,14 +159,6 @@ impl Streamer<'_> {
     pub fn store64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
         self.running.loops.effect();
         self.gam.write_u64(space, address, value)
-    }
-
-    /// Returns memory of `len` bytes at `address` for atomic access, or `None` if it is not mapped contiguously.
-    pub fn cell(&mut self, space: Space, address: u64, len: usize) -> Result<Option<VolatileSlice<'_>>, Fault> {
-        match self.gam.span(space, address, len, Access::Write)? {
-            Span::Mapped(slice) if slice.len() == len => Ok(Some(slice)),
-            _ => Ok(None),
-        }
     }
 
     /// Returns the context's loop detector.

@@ -7,7 +7,7 @@ use super::access::address;
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::mi::fields;
-use crate::memory::{Access, CellValue, Fault, Space, Span};
+use crate::memory::{Access, CellValue, Fault, Space};
 
 /// GPR4: a dword or qword is returned in it, or the low qword of an octword.
 const RETURN_LOW: u32 = reg::gpr(4);
@@ -159,46 +159,23 @@ impl Streamer<'_> {
     }
 
     /// Executes an operation on the cell at `at`, which is aligned. Returns the old value, or `None` for a reserved
-    /// operation. In memory that is mapped, the operation is atomic with respect to the guest's CPUs. Guest memory that
-    /// is accessed by messages has no such access: there, it is a read and a write, and counted.
+    /// operation. An operation on guest memory that is accessed by messages is counted.
     ///
     /// # Errors
-    /// If the address has no translation for a write, or the access fails.
+    /// As [`Gam::update`](crate::memory::Gam::update).
     fn update<T: CellValue>(
         &mut self,
         space: Space,
         at: u64,
         new: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<u64>, Fault> {
-        if let Some(slice) = self.cell(space, at, T::BYTES)?
-            && let Some(updated) = T::update(&slice, 0, |old: T| new(old.into()).map(T::low))
-        {
-            return Ok(updated.ok().map(T::into));
-        }
-        let old = match self.begun_atomic(at) {
-            Some(old) => old,
-            None => self.gam.load::<T>(space, at)?.into(),
+        let Some(updated) = self.gam.update::<T>(space, at, &mut self.running.begun_atomic, new)? else {
+            return Ok(None);
         };
-        let Some(value) = new(old) else { return Ok(None) };
-        self.running.begun_atomic = Some((at, old));
-        self.running.loops.effect();
-        self.gam.store(space, at, T::low(value))?;
-        self.running.begun_atomic = None;
-        self.count_remote(space, at);
-        Ok(Some(old))
-    }
-
-    /// Takes what the same operation has read before its write was not answered. The client may have performed that write,
-    /// so the operation must not be executed on its result.
-    fn begun_atomic(&mut self, at: u64) -> Option<u64> {
-        self.running.begun_atomic.take().filter(|(begun, _)| *begun == at).map(|(_, old)| old)
-    }
-
-    /// Counts an operation that was executed as a read and a write. No agent observes one on a NULL page.
-    fn count_remote(&mut self, space: Space, at: u64) {
-        if !matches!(self.gam.span(space, at, 4, Access::Write), Ok(Span::Null(_))) {
+        if updated.by_messages {
             self.counters.remote_atomics = self.counters.remote_atomics.saturating_add(1);
         }
+        Ok(Some(updated.old))
     }
 
     /// Compares and writes the 16 bytes at `at`, which is aligned to 16. Returns the old value. Each qword of mapped

@@ -9,6 +9,7 @@ use super::{Halt, Load};
 use crate::blitter::Blit;
 use crate::host::RetryTime;
 use crate::interrupts::memirq::Report;
+use crate::memory::BegunAtomic;
 
 /// Phase of a loaded context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,8 @@ pub(super) struct Running {
     pub halted: Option<Halt>,
     /// For how long steps in a row have ended with an unanswered access, by the card's clock.
     pub retry_time: RetryTime,
-    /// An atomic operation by messages that has read but perhaps not written: its address, and what it has read.
-    pub begun_atomic: Option<(u64, u64)>,
+    /// The atomic operation by messages that is to be repeated.
+    pub begun_atomic: BegunAtomic,
     pub preempt: bool,
     /// Ring head at the last check for an automatic head report.
     pub head_seen: Option<u32>,
@@ -94,7 +95,7 @@ impl Running {
             position: ParserState::default(),
             halted: None,
             retry_time: RetryTime::default(),
-            begun_atomic: None,
+            begun_atomic: BegunAtomic::default(),
             preempt: false,
             head_seen: None,
             waits_at: None,

@@ -3,6 +3,7 @@
 //! through it.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+mod atomic;
 pub mod ccs;
 mod gam;
 pub mod ggtt;
@@ -18,7 +19,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use arctic_base::memory::{Access, CellValue, CopyError, Span, SpanError, Zeroed, region, span};
+pub use arctic_base::memory::{Access, CellValue, CopyError, Span, SpanError, Zeroed, cell, region, span};
 
 use crate::gate::lmtt::{self, Lmtt, LmttFault};
 use arctic_base::memory::epoch::{Epochs, StepFunctions};
@@ -26,6 +27,7 @@ use vm_memory::VolatileSlice;
 
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
 use crate::topology::{MAX_UNITS, UnitId};
+pub use atomic::{BegunAtomic, Updated};
 pub use gam::Gam;
 use ggtt::Ggtt;
 use ppgtt::PageTableFormat;
