@@ -3,5 +3,14 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bases;
+mod formats;
+mod memory;
+mod replay;
+mod sampler;
+mod surface;
+mod surfaces;
 
 pub use bases::Bases;
+pub use memory::{KernelMemory, REMOTE_COST};
+pub use surface::{SurfaceMemory, SurfaceState};
+pub use surfaces::Surfaces;

@@ -14,6 +14,9 @@ use crate::host::Function;
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
 const MIN_SEARCHED: u64 = 64 << 10;
 
+/// Smallest page in bytes.
+const GUEST_PAGE: u64 = 4 << 10;
+
 /// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
@@ -172,6 +175,33 @@ impl<'m> Gam<'m> {
                 .map(Span::Mapped)
                 .ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal }),
             Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len, access)),
+        }
+    }
+
+    /// Returns mapped memory that contains `address`, and the address of its first byte: the page of local memory, or the
+    /// 4 KiB of guest memory, of which all are marked as written. `None` for memory that is not mapped, of which
+    /// [`Gam::span`] returns the span.
+    #[inline]
+    pub fn around(
+        &mut self,
+        space: Space,
+        address: u64,
+        access: Access,
+    ) -> Result<Option<(u64, VolatileSlice<'m>)>, Fault> {
+        let page = self.page(space, address, access)?;
+        match page.backing {
+            Backing::Null => Ok(None),
+            Backing::Local | Backing::Moved => {
+                let len = usize::try_from(page.len).unwrap_or(usize::MAX);
+                Ok(self.memory.storage.slice_up_to(page.target, len).map(|slice| (page.base, slice)))
+            }
+            Backing::System(owner) => {
+                let inside = address & (GUEST_PAGE - 1);
+                // The page contains the address, is aligned and has at least this size.
+                let target = page.target.wrapping_add(address.wrapping_sub(page.base)) & !(GUEST_PAGE - 1);
+                let slice = self.views.of(owner).slice(target, arctic_sriov::number::size(GUEST_PAGE), access);
+                Ok(slice.map(|slice| (address.wrapping_sub(inside), slice)))
+            }
         }
     }
 

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Memory of a walker's threads during one step: addresses of messages, code, images and samplers (EU-040 to EU-047).
+
+mod lanes;
+
+use arctic_eu::exec::memory::{
+    Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,
+};
+use arctic_eu::exec::{FaultKind, Fetch};
+
+use super::bases::Bases;
+use super::replay::AtomicAccess;
+use super::sampler::{self, SAMPLER_BYTES};
+use super::surface::{ADDRESS, NULL_IMAGE, STATE_BYTES, SurfaceMemory, SurfaceState};
+use super::surfaces::{Heap, StateName, Surfaces};
+use crate::memory::{self, CellValue, Fault, FaultReason, Gam, Space, Span, Updated, cell};
+
+/// Cost of an access that is a message to a function's client, in instructions: more than a step has left, so that the step ends
+/// after the message of the kernel that needed it.
+pub const REMOTE_COST: u64 = 10_000;
+
+/// Bytes of the longest access of a message, which is a block of 64 qwords (EU-045).
+const MOST_BYTES: usize = 512;
+
+/// The memory that threads of a walker access during one step. Every access is translated by the step's [`Gam`].
+///
+/// # Unanswered accesses
+/// While [`Gam::unanswered`] returns true, a fault is no property of the address. The thread is then to execute the same
+/// instruction again in a later step, before any other thread of the walker executes a message, with the same [`Surfaces`].
+/// Loads and stores of the message are repeated; atomic operations that were applied are not.
+pub struct KernelMemory<'s, 'm> {
+    gam: &'s mut Gam<'m>,
+    space: Space,
+    bases: &'s Bases,
+    surfaces: &'s mut Surfaces,
+    cost: u64,
+    fault: Option<Fault>,
+    remote_atomics: u64,
+}
+
+/// Where the addresses in a message are: an address `a & mask` below `bytes` is at `base + (a & mask)`.
+#[derive(Clone, Copy)]
+struct Extent {
+    base: u64,
+    bytes: u64,
+    mask: u64,
+}
+
+impl Extent {
+    /// All addresses from a base on.
+    fn from(base: u64, mask: u64) -> Extent {
+        Extent { base, bytes: u64::MAX, mask }
+    }
+
+    /// Virtual address, and number of bytes from there to the end of the surface.
+    #[inline(always)]
+    fn place(self, address: u64) -> (u64, u64) {
+        let offset = address & self.mask;
+        (self.base.wrapping_add(offset) & ADDRESS, self.bytes.saturating_sub(offset))
+    }
+}
+
+impl<'s, 'm> KernelMemory<'s, 'm> {
+    /// The memory of a walker for the step of `gam`: the process's `space`, and addresses relative to the walker's `bases`.
+    /// `surfaces` is kept by the walker from its first step to its last.
+    pub fn new(gam: &'s mut Gam<'m>, space: Space, bases: &'s Bases, surfaces: &'s mut Surfaces) -> Self {
+        KernelMemory { gam, space, bases, surfaces, cost: 0, fault: None, remote_atomics: 0 }
+    }
+
+    /// Takes the last access that has failed, for the report of a page fault. It explains a [`MemoryFault`] of the kind
+    /// [`FaultKind::Address`].
+    pub fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
+    /// Returns whether an access of the step was not answered by a function's client ([`Gam::unanswered`]).
+    pub fn unanswered(&self) -> bool {
+        self.gam.unanswered()
+    }
+
+    /// Takes the number of atomic operations that were executed as a read and a write, by messages to a function's client.
+    pub fn take_remote_atomics(&mut self) -> u64 {
+        std::mem::take(&mut self.remote_atomics)
+    }
+
+    /// Records an access of a message that has failed.
+    #[cold]
+    fn failed(&mut self, fault: Fault) -> MemoryFault {
+        if self.gam.unanswered() {
+            self.surfaces.replay.fail();
+        }
+        self.record(fault)
+    }
+
+    fn record(&mut self, fault: Fault) -> MemoryFault {
+        self.fault = Some(fault);
+        MemoryFault { kind: FaultKind::Address, address: Some(fault.address) }
+    }
+
+    /// Where a surface is.
+    #[inline]
+    fn extent(&mut self, surface: Surface) -> Result<Extent, MemoryFault> {
+        let (name, thread) = match surface {
+            Surface::Flat => return Ok(Extent::from(0, ADDRESS)),
+            Surface::Stateless => return Ok(Extent::from(self.bases.general, u32::MAX.into())),
+            Surface::Binding(index) => (StateName::Binding(index), None),
+            Surface::Bindless(offset) => (StateName::Offset(Heap::Bindless, offset), None),
+            Surface::State(offset, thread) => (StateName::Offset(Heap::Surface, offset), Some(thread)),
+        };
+        let memory = match self.surfaces.find(name) {
+            Some(state) => state.memory,
+            None => self.decode(name)?.memory,
+        };
+        match (memory, thread) {
+            (SurfaceMemory::Buffer { base, bytes }, _) => Ok(Extent { base, bytes, mask: u64::MAX }),
+            (SurfaceMemory::Null, _) => Ok(Extent { base: 0, bytes: 0, mask: u64::MAX }),
+            (SurfaceMemory::Scratch { base, pitch, threads }, Some(thread)) => {
+                let bytes = if u64::from(thread) < threads { pitch } else { 0 };
+                let start = u64::from(thread).saturating_mul(pitch);
+                Ok(Extent { base: base.wrapping_add(start), bytes, mask: u64::MAX })
+            }
+            (SurfaceMemory::Scratch { .. }, None) | (SurfaceMemory::Texels, _) => Err(FaultKind::Surface.into()),
+        }
+    }
+
+    /// Reads and decodes a surface state.
+    #[cold]
+    fn decode(&mut self, name: StateName) -> Result<SurfaceState, MemoryFault> {
+        let (base, offset) = match name {
+            StateName::Binding(index) => {
+                let entry = self.bases.binding_table.wrapping_add(u64::from(index).wrapping_mul(4));
+                let mut bytes = [0; 4];
+                self.load(entry & ADDRESS, &mut bytes)?;
+                // Bits 5:0 of an entry are reserved (EU-007).
+                (self.bases.surface, u32::from_le_bytes(bytes) & !0x3f)
+            }
+            StateName::Offset(Heap::Bindless, offset) => (self.bases.bindless_surfaces, offset),
+            StateName::Offset(Heap::Surface, offset) => (self.bases.surface, offset),
+        };
+        let mut bytes = [0; STATE_BYTES];
+        self.load(base.wrapping_add(offset.into()) & ADDRESS, &mut bytes)?;
+        let state = SurfaceState::decode(&dwords(&bytes));
+        self.surfaces.insert(name, state);
+        Ok(state)
+    }
+
+    /// Reads at a virtual address.
+    #[inline]
+    fn load(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), memory::Access::Read)
+            && cell::read(&memory, 0, bytes)
+        {
+            return Ok(());
+        }
+        self.load_slowly(at, bytes)
+    }
+
+    /// Reads all bytes or none: they may be registers with the operands of the message, which may be executed again.
+    #[inline(never)]
+    fn load_slowly(&mut self, at: u64, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        let mut buffer = [0; MOST_BYTES];
+        for (chunk, at) in bytes.chunks_mut(MOST_BYTES).zip((at..).step_by(MOST_BYTES)) {
+            let read = buffer.get_mut(..chunk.len()).unwrap_or_default();
+            let (_, result) = self.load_parts(at & ADDRESS, read);
+            result.map_err(|fault| self.failed(fault))?;
+            chunk.copy_from_slice(read);
+        }
+        Ok(())
+    }
+
+    /// Reads from page to page. Returns how many bytes there are.
+    #[inline(never)]
+    fn load_parts(&mut self, at: u64, bytes: &mut [u8]) -> (usize, Result<(), Fault>) {
+        let (mut at, mut done, len) = (at, 0_usize, bytes.len());
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let span = match self.gam.span(self.space, at, rest.len(), memory::Access::Read) {
+                Ok(span) => span,
+                Err(fault) => return (done, Err(fault)),
+            };
+            let count = span.len();
+            let part = rest.get_mut(..count).unwrap_or_default();
+            self.charge(&span);
+            let read = match &span {
+                Span::Mapped(memory) => cell::read(memory, 0, part),
+                _ => span.read(part).is_ok(),
+            };
+            if !read {
+                return (done, Err(self.not_mapped(at, memory::Access::Read)));
+            }
+            done = done.saturating_add(count);
+            at = at.wrapping_add(count as u64) & ADDRESS;
+        }
+        (len, Ok(()))
+    }
+
+    /// Writes at a virtual address.
+    #[inline]
+    fn store(&mut self, at: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), memory::Access::Write)
+            && cell::write(&memory, 0, bytes)
+        {
+            return Ok(());
+        }
+        self.store_parts(at, bytes)
+    }
+
+    /// Writes from page to page.
+    #[inline(never)]
+    fn store_parts(&mut self, at: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let (mut at, mut rest) = (at, bytes);
+        while !rest.is_empty() {
+            let span = self.gam.span(self.space, at, rest.len(), memory::Access::Write);
+            let span = span.map_err(|fault| self.failed(fault))?;
+            let (part, after) = rest.split_at_checked(span.len()).unwrap_or((rest, &[]));
+            self.charge(&span);
+            let written = match &span {
+                Span::Mapped(memory) => cell::write(memory, 0, part),
+                _ => span.write(part).is_ok(),
+            };
+            if !written {
+                let fault = self.not_mapped(at, memory::Access::Write);
+                return Err(self.failed(fault));
+            }
+            (at, rest) = (at.wrapping_add(part.len() as u64) & ADDRESS, after);
+        }
+        Ok(())
+    }
+
+    /// Charges an access to the memory of a span.
+    fn charge(&mut self, span: &Span<'_>) {
+        if matches!(span, Span::Remote { .. }) {
+            self.cost = self.cost.saturating_add(REMOTE_COST);
+        }
+    }
+
+    fn not_mapped(&self, address: u64, access: memory::Access) -> Fault {
+        Fault { space: self.space, address, access, reason: FaultReason::NotMapped }
+    }
+
+    /// Accesses that have bytes outside of their surface.
+    #[cold]
+    fn load_inside(&mut self, at: u64, inside: u64, element: usize, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        let (within, rest) = bytes.split_at_mut(count_inside(inside, bytes.len(), element));
+        self.load(at, within)?;
+        rest.fill(0);
+        Ok(())
+    }
+
+    #[cold]
+    fn store_inside(&mut self, at: u64, inside: u64, element: usize, bytes: &[u8]) -> Result<(), MemoryFault> {
+        let (within, _) = bytes.split_at(count_inside(inside, bytes.len(), element));
+        self.store(at, within)
+    }
+
+    /// Updates an aligned element of 2, 4 or 8 bytes.
+    fn update(&mut self, access: &AtomicAccess) -> Result<u64, MemoryFault> {
+        let AtomicAccess { address, size, operation, operands } = *access;
+        let apply = |old| Some(operation.apply(old, operands, size));
+        let updated = match size {
+            8 => self.update_cell::<u64>(address, apply),
+            4 => self.update_cell::<u32>(address, apply),
+            2 => {
+                // A part of its dword.
+                let shift = if address & 2 == 0 { 0 } else { u16::BITS };
+                let mask = u64::from(u16::MAX);
+                let part = move |dword: u64| dword.wrapping_shr(shift) & mask;
+                let whole = move |old| {
+                    let new = operation.apply(part(old), operands, size) & mask;
+                    Some(old & !mask.wrapping_shl(shift) | new.wrapping_shl(shift))
+                };
+                self.update_cell::<u32>(address & !3, whole).map(part)
+            }
+            _ => return Err(FaultKind::Message.into()),
+        };
+        updated.map_err(|fault| self.failed(fault))
+    }
+
+    fn update_cell<T: CellValue>(&mut self, at: u64, new: impl Fn(u64) -> Option<u64>) -> Result<u64, Fault> {
+        let updated = self.gam.update::<T>(self.space, at, &mut self.surfaces.replay.begun, new)?;
+        // Every operation has a value.
+        let Updated { old, by_messages } = updated.unwrap_or(Updated { old: 0, by_messages: false });
+        if by_messages {
+            self.cost = self.cost.saturating_add(REMOTE_COST);
+            self.remote_atomics = self.remote_atomics.saturating_add(1);
+        }
+        Ok(old)
+    }
+}
+
+/// Bytes of the elements that are wholly inside a surface, of which `inside` bytes are left.
+fn count_inside(inside: u64, len: usize, element: usize) -> usize {
+    elements(usize::try_from(inside).unwrap_or(usize::MAX).min(len), element)
+}
+
+/// The little-endian dwords of a structure in memory.
+fn dwords<const N: usize>(bytes: &[u8]) -> [u32; N] {
+    let mut dwords = [0; N];
+    for (dword, bytes) in dwords.iter_mut().zip(bytes.as_chunks().0) {
+        *dword = u32::from_le_bytes(*bytes);
+    }
+    dwords
+}
+
+impl Memory for KernelMemory<'_, '_> {
+    #[inline]
+    fn read(
+        &mut self,
+        surface: Surface,
+        address: u64,
+        element: usize,
+        bytes: &mut [u8],
+    ) -> Result<Access, MemoryFault> {
+        let (at, inside) = self.extent(surface)?.place(address);
+        if inside >= bytes.len() as u64 {
+            self.load(at, bytes)?;
+            return Ok(Access::Inside);
+        }
+        self.load_inside(at, inside, element, bytes)?;
+        Ok(Access::Outside)
+    }
+
+    #[inline]
+    fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault> {
+        let (at, inside) = self.extent(surface)?.place(address);
+        if inside >= bytes.len() as u64 {
+            self.store(at, bytes)?;
+            return Ok(Access::Inside);
+        }
+        self.store_inside(at, inside, element, bytes)?;
+        Ok(Access::Outside)
+    }
+
+    fn read_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &mut [u8], outside: &mut u32) -> Result<(), LaneFault> {
+        self.load_lanes(lanes, bytes, outside)
+    }
+
+    fn write_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &[u8], outside: &mut u32) -> Result<(), LaneFault> {
+        self.store_lanes(lanes, bytes, outside)
+    }
+
+    fn atomic(
+        &mut self,
+        surface: Surface,
+        address: u64,
+        size: u32,
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<Option<u64>, MemoryFault> {
+        let (address, inside) = self.extent(surface)?.place(address);
+        if inside < size.into() {
+            return Ok(None);
+        }
+        if !address.is_multiple_of(size.into()) {
+            return Err(MemoryFault { kind: FaultKind::Alignment, address: Some(address) });
+        }
+        let access = AtomicAccess { address, size, operation, operands };
+        if let Some(old) = self.surfaces.replay.result(&access) {
+            return Ok(Some(old));
+        }
+        let old = self.update(&access)?;
+        self.surfaces.replay.record(access, old);
+        Ok(Some(old))
+    }
+
+    fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault> {
+        let name = match surface {
+            Surface::Binding(index) => StateName::Binding(index),
+            Surface::Bindless(offset) => StateName::Offset(Heap::Bindless, offset),
+            Surface::State(offset, _) => StateName::Offset(Heap::Surface, offset),
+            Surface::Flat | Surface::Stateless => return Err(FaultKind::Surface.into()),
+        };
+        let state = match self.surfaces.find(name) {
+            Some(state) => *state,
+            None => self.decode(name)?,
+        };
+        Ok(state.image?)
+    }
+
+    /// A sampler by number is in the walker's table, a bindless one at the pointer from the bindless base on. The pointer
+    /// of the border's color is relative to the same base (EU-080, EU-081).
+    fn sampler(&mut self, pointer: Option<u32>, index: u8) -> Result<Sampler, MemoryFault> {
+        let (base, start) = match pointer {
+            Some(pointer) => (self.bases.bindless_samplers, self.bases.bindless_samplers.wrapping_add(pointer.into())),
+            None => (self.bases.dynamic, self.bases.samplers),
+        };
+        let distance = u64::from(index).wrapping_mul(SAMPLER_BYTES as u64);
+        let mut bytes = [0; SAMPLER_BYTES];
+        self.load(start.wrapping_add(distance) & ADDRESS, &mut bytes)?;
+        let (mut sampler, border) = sampler::decode(&dwords(&bytes))?;
+        if let Some(offset) = border {
+            self.load(base.wrapping_add(offset) & ADDRESS, &mut bytes)?;
+            sampler.border = dwords(&bytes);
+        }
+        Ok(sampler)
+    }
+
+    fn read_texel(&mut self, image: &Image, at: [u32; 3], bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        if image.handle == NULL_IMAGE {
+            bytes.fill(0);
+            return Ok(());
+        }
+        self.load(image.texel(at) & ADDRESS, bytes)
+    }
+
+    fn write_texel(&mut self, image: &Image, at: [u32; 3], bytes: &[u8]) -> Result<(), MemoryFault> {
+        if image.handle == NULL_IMAGE {
+            return Ok(());
+        }
+        self.store(image.texel(at) & ADDRESS, bytes)
+    }
+
+    /// [`REMOTE_COST`] for each message to a client. A message of the kernel has ended.
+    fn take_cost(&mut self) -> u64 {
+        self.surfaces.replay.end_message();
+        std::mem::take(&mut self.cost)
+    }
+}
+
+/// Code is read at its virtual address in the process's space, whatever id of an address space the program has. A fetch ends
+/// where memory ends.
+impl Fetch for KernelMemory<'_, '_> {
+    fn fetch(&mut self, _: u64, address: u64, bytes: &mut [u8]) -> Result<usize, MemoryFault> {
+        match self.load_parts(address & ADDRESS, bytes) {
+            (0, Err(fault)) => Err(self.record(fault)),
+            (count, _) => Ok(count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
