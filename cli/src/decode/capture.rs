@@ -75,6 +75,12 @@ fn what(event: &Event, family: Family) -> String {
             let effect = if *stopped { "stops the context" } else { "is not executed" };
             format!("skipped  {command} of {of} {effect}")
         }
+        EventKind::Walker { kernel, groups, instructions, faults, outside } => {
+            let of = |count: u64, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
+            let faults = of(*faults, "threads at instructions that cannot be executed");
+            let outside = of(*outside, "accesses outside of surfaces");
+            format!("walker   kernel {kernel:#x}: {groups} groups, {instructions} instructions{faults}{outside}")
+        }
         EventKind::Wait => "waits".into(),
         EventKind::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
         EventKind::Switch { status } => format!("status   {}", status::quadword(*status)),

@@ -90,6 +90,19 @@ pub enum EventKind {
         /// The context is stopped at the command.
         stopped: bool,
     },
+    /// A walker has ended.
+    Walker {
+        /// Virtual address of its kernel.
+        kernel: u64,
+        /// Groups that it has executed since it was begun on the card.
+        groups: u64,
+        /// Instructions.
+        instructions: u64,
+        /// Threads that have ended at an instruction that cannot be executed.
+        faults: u64,
+        /// Accesses outside of a surface.
+        outside: u64,
+    },
     /// The previous command waits for memory, a register or an event.
     Wait,
     /// The context was unloaded from the engine, or remains loaded and cannot make progress.

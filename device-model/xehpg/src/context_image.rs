@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Layout of a logical ring context's register image on each engine, and the registers that it contains (V8-042,
 //! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. The documented sections
-//! are followed by a section specific to this model with LRIs of the remaining context registers.
+//! are followed by a section specific to this model with LRIs of the remaining context registers, and on engines with a
+//! compute pipeline the commands that set its state.
 
+use crate::command::gfx::walker;
 use crate::command::mi::{MiHeader, fields, lri};
+use crate::compute::{ComputeState, has_compute};
 use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, all_selected, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
@@ -228,12 +231,17 @@ impl Kept {
 pub struct Layout {
     /// The format.
     pub format: &'static ContextFormat,
+    /// The engine's class.
+    pub class: EngineClass,
     /// Offset of the engine's registers.
     base: u32,
     /// The image with all headers and offsets, values 0.
     pub template: Vec<u32>,
     /// Registers in the image, except the batch stack and the clocks.
     pub kept: Vec<Kept>,
+    /// Dword index of the commands that set the state of the compute pipeline ([`ComputeState::commands`]), which the walker
+    /// in progress follows; `None` on an engine without one.
+    pub compute: Option<usize>,
 }
 
 /// Returns all modelled registers that are context state on `engine`, with their offsets.
@@ -260,7 +268,8 @@ impl Layout {
     /// Returns the layout of the images of an engine with these registers.
     #[allow(clippy::arithmetic_side_effects, reason = "the rows of the tables lie below 4 MiB")]
     pub fn of(format: &'static ContextFormat, tables: &RegisterTables, info: &EngineInfo) -> Self {
-        let mut image = Layout { format, base: info.mmio_base, template: Vec::new(), kept: Vec::new() };
+        let (class, base) = (info.class, info.mmio_base);
+        let mut image = Layout { format, class, base, template: Vec::new(), kept: Vec::new(), compute: None };
         for part in (format.sections)(info.class).into_iter().flatten() {
             match part {
                 Noop(dwords) => image.template.extend(std::iter::repeat_n(0, *dwords)),
@@ -299,6 +308,12 @@ impl Layout {
             for group in registers.chunks(GROUP) {
                 image.load(flags, group.iter().copied());
             }
+        }
+        if has_compute(info.class) {
+            image.compute = Some(image.template.len());
+            image.template.extend(ComputeState::default().commands());
+            // The walker in progress: MI_NOOPs if there is none.
+            image.template.extend([0; walker::DWORDS]);
         }
         image.template.push(END);
         image.template.resize(image.template.len().next_multiple_of(16), 0);

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex};
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
+use crate::compute::ParkedWalkers;
 use crate::context_image;
 use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
@@ -109,6 +110,8 @@ pub struct Gt {
     pub residency: Arc<Residency>,
     /// Number of semaphore signals.
     semaphore_signals: AtomicU64,
+    /// Walkers whose context has left its engine with a group in flight.
+    pub parked: ParkedWalkers,
     /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
@@ -162,6 +165,7 @@ impl Gt {
             residency,
             semaphore_signals: AtomicU64::new(0),
             tlb_invalidations: AtomicU32::new(0),
+            parked: ParkedWalkers::default(),
             trace,
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
             unmodelled: profile.unmodelled,

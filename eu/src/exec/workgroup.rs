@@ -116,6 +116,19 @@ impl Workgroup {
         &mut self.threads[..self.count]
     }
 
+    /// Ends a thread, for example one that has met a fault. The others go on without it.
+    pub fn end_thread(&mut self, thread: u32) {
+        if let Some(ended) = self.ended.get_mut(thread as usize) {
+            *ended = true;
+            self.progress = true;
+        }
+    }
+
+    /// Bytes of the host's memory that it has, about.
+    pub fn host_bytes(&self) -> usize {
+        self.threads.len() * (size_of::<Thread>() + super::thread::FILE_BYTES) + self.shared.slm.len()
+    }
+
     /// Shared local memory and barrier.
     pub fn shared(&self) -> &Group {
         &self.shared

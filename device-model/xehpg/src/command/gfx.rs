@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL is executed, the others are skipped by
-//! their length and only counted as state (contract K.8; xe: xe_gfxpipe_commands.h).
+//! Commands of the render, compute and media pipelines (client 3): PIPE_CONTROL and the commands of the compute pipeline
+//! are executed, the others are skipped by their length and only counted as state (contract K.8; xe:
+//! xe_gfxpipe_commands.h; EU-001..011).
 
 pub mod fields;
 mod names;
+pub mod walker;
 
 use arctic_base::command::{Description, Field, Length};
 
@@ -14,9 +16,45 @@ use crate::topology::EngineClass;
 pub enum Gfx {
     /// Flush, invalidate, stall and post-sync operation.
     PipeControl,
+    /// Sets state of the context that walkers use.
+    State(State),
+    /// COMPUTE_WALKER: executes a kernel (EU-020).
+    Walker,
     /// Skipped: the model has no pipeline.
     StateOnly,
 }
+
+/// Part of the state of the compute pipeline that one command sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// PIPELINE_SELECT (EU-002).
+    PipelineSelect,
+    /// STATE_COMPUTE_MODE (EU-003).
+    ComputeMode,
+    /// CFE_STATE (EU-004).
+    FrontEnd,
+    /// STATE_BASE_ADDRESS (EU-005).
+    BaseAddress,
+    /// 3DSTATE_BINDING_TABLE_POOL_ALLOC (EU-007).
+    BindingTablePool,
+    /// STATE_SIP (EU-008).
+    SystemRoutine,
+    /// 3DSTATE_BTD (EU-011).
+    RayTracing,
+}
+
+/// Commands that are executed, by the upper word of the header.
+const EXECUTED: [(u16, Gfx); 9] = [
+    (0x6101, Gfx::State(State::BaseAddress)),
+    (0x6102, Gfx::State(State::SystemRoutine)),
+    (0x6105, Gfx::State(State::ComputeMode)),
+    (0x6106, Gfx::State(State::RayTracing)),
+    (0x6904, Gfx::State(State::PipelineSelect)),
+    (0x7200, Gfx::State(State::FrontEnd)),
+    (0x7208, Gfx::Walker),
+    (0x7919, Gfx::State(State::BindingTablePool)),
+    (PIPE_CONTROL, Gfx::PipeControl),
+];
 
 /// One command of the pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +180,8 @@ pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<
     let found = names.binary_search_by_key(&opcode, |(code, _)| *code).ok();
     let name = found.and_then(|at| names.get(at)).map_or(family, |(_, name)| *name);
     let number = found.and_then(|at| u16::try_from(at).ok()).map_or(0, |at| at.saturating_add(1));
-    let action = if !media && opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
+    let executed = EXECUTED.iter().find(|(executed, _)| !media && *executed == opcode);
+    let action = executed.map_or(Gfx::StateOnly, |(_, action)| *action);
     Some(GfxCommand { name, length, action, number, opcode, media, predicable: !media && PREDICABLE.contains(&opcode) })
 }
 

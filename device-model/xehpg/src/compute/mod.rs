@@ -5,12 +5,22 @@
 mod bases;
 mod formats;
 mod memory;
+mod parked;
 mod replay;
+mod run;
 mod sampler;
+mod state;
 mod surface;
 mod surfaces;
+mod unit;
+mod walker;
 
 pub use bases::Bases;
 pub use memory::{KernelMemory, REMOTE_COST};
+pub use parked::{Owner, ParkedWalkers};
+pub use run::{EndedThread, KernelPlace, RunStop, WalkerCounts, WalkerRun};
+pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::{SurfaceMemory, SurfaceState};
 pub use surfaces::Surfaces;
+pub use unit::ComputeUnit;
+pub use walker::{PostSync, Walker, WalkerError, WalkerWords};

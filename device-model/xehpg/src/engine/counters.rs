@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::skipped::SkippedCounts;
+use super::walkers::WalkerTotals;
 use crate::blitter::BlitError;
 use crate::command::CommandSet;
+use crate::compute::WalkerError;
 use crate::topology::EngineClass;
 
 /// Counters of one engine since the card was created.
@@ -14,6 +16,10 @@ pub struct Counters {
     pub skipped: SkippedCounts,
     /// Copy engine commands that were rejected, by name, with the last reason.
     pub refused_blits: BTreeMap<&'static str, (u64, Option<BlitError>)>,
+    /// Rejected walkers, with the last reason.
+    pub refused_walkers: (u64, Option<WalkerError>),
+    /// Totals of the walkers.
+    pub walkers: WalkerTotals,
     /// Commands that engines of this class do not implement.
     pub illegal: u64,
     /// Commands or parts of commands denied to non-privileged batches (V8-170).
@@ -47,6 +53,8 @@ impl Counters {
         Counters {
             skipped: SkippedCounts::new(commands, class),
             refused_blits: BTreeMap::new(),
+            refused_walkers: (0, None),
+            walkers: WalkerTotals::default(),
             illegal: 0,
             privilege_violations: 0,
             virtual_refusals: 0,
@@ -69,7 +77,11 @@ impl Counters {
             let reason = error.as_ref().map_or(String::new(), |error| format!(": {error}"));
             (format!("{name}: refused{reason}"), *count)
         });
+        let (count, reason) = &self.refused_walkers;
+        let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        let walkers = [(format!("COMPUTE_WALKER: refused{reason}"), *count)];
         let rest = [
+            ("threads ended at instructions that cannot be executed", self.walkers.executed.faults),
             ("illegal commands", self.illegal),
             ("commands without privilege", self.privilege_violations),
             ("commands that only the physical function gets", self.virtual_refusals),
@@ -84,12 +96,17 @@ impl Counters {
             ("atomics as a read and a write, by messages", self.remote_atomics),
         ];
         let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));
-        skipped.chain(refused).chain(rest).filter(|(_, count)| *count != 0).collect()
+        skipped.chain(refused).chain(walkers).chain(rest).filter(|(_, count)| *count != 0).collect()
     }
 
     /// Counts a rejected copy engine command.
     pub(super) fn refuse_blit(&mut self, name: &'static str, error: BlitError) {
         let refused = self.refused_blits.entry(name).or_default();
         *refused = (refused.0.saturating_add(1), Some(error));
+    }
+
+    /// Counts a rejected walker.
+    pub(super) fn refuse_walker(&mut self, error: WalkerError) {
+        self.refused_walkers = (self.refused_walkers.0.saturating_add(1), Some(error));
     }
 }

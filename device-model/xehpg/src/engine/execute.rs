@@ -73,6 +73,9 @@ impl Streamer<'_> {
                 match gfx.action {
                     Gfx::PipeControl if words.len() >= 6 => self.pipe_control(words),
                     Gfx::PipeControl => Ok(Flow::Illegal),
+                    Gfx::State(state) if self.running.compute.execute(state, words) => Ok(Flow::Next),
+                    Gfx::State(_) => Ok(self.skip(command)),
+                    Gfx::Walker => Ok(self.compute_walker(words)),
                     Gfx::StateOnly => Ok(self.skip(command)),
                 }
             }

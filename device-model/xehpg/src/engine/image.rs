@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register image of a logical ring context. The image is a list of MI_NOOP, MI_LOAD_REGISTER_IMM, one
-//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
+//! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046); in the engine context of an engine with a compute
+//! pipeline, the commands of its state too. Parsing is bounded by the image's length.
 
+use crate::command::gfx::Gfx;
 use crate::command::mi::LRI;
+use crate::compute::image_command;
 use crate::context_image::{END, FORCE_WAKEUP, IMAGE_DWORDS, LRM, Layout, RELATIVE};
 use crate::memory::{Fault, Gam, Space};
-use crate::topology::{EngineId, EngineTable};
+use crate::topology::{EngineClass, EngineId, EngineTable};
 
 /// Type and opcode of a command.
 const OPCODE: u32 = 0xff80_0000;
@@ -23,6 +26,16 @@ pub struct Image {
     len: usize,
     /// Dword at which the engine context starts.
     engine_context: usize,
+    class: EngineClass,
+}
+
+/// What an image has the engine execute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A register load.
+    Load(Load),
+    /// A command of the compute pipeline: what it does, its first dword and its length.
+    Compute(Gfx, usize, usize),
 }
 
 /// A register load in the image.
@@ -62,7 +75,8 @@ impl Image {
     )]
     pub fn read(gam: &mut Gam<'_>, at: u64, layout: &Layout) -> Result<Self, Fault> {
         let len = layout.template.len().min(IMAGE_DWORDS);
-        let mut image = Image { words: [0; IMAGE_DWORDS], len, engine_context: layout.format.engine_context };
+        let mut image =
+            Image { words: [0; IMAGE_DWORDS], len, engine_context: layout.format.engine_context, class: layout.class };
         let mut bytes = [0; IMAGE_DWORDS * 4];
         let bytes = &mut bytes[..image.len * 4];
         gam.read(Space::Ggtt, at, bytes)?;
@@ -76,6 +90,18 @@ impl Image {
     #[allow(clippy::indexing_slicing, reason = "the length is at most IMAGE_DWORDS")]
     pub fn dword(&self, index: usize) -> u32 {
         self.words[..self.len].get(index).copied().unwrap_or(0)
+    }
+
+    /// Returns `dwords` dwords from `at` on; fewer at the end of the image.
+    pub fn dwords(&self, at: usize, dwords: usize) -> &[u32] {
+        let image = self.words.get(..self.len).unwrap_or_default();
+        let rest = image.get(at..).unwrap_or_default();
+        rest.get(..dwords).unwrap_or(rest)
+    }
+
+    /// The command of the compute pipeline at dword `at` of the engine context, and its length.
+    fn compute(&self, at: usize) -> Option<(Gfx, usize)> {
+        image_command(self.dword(at), self.class).filter(|_| at >= self.engine_context)
     }
 
     /// Checks whether `engine` can execute the image up to dword `until`. Fails with the dword index of the first
@@ -96,7 +122,7 @@ impl Image {
                 LRI if !length(header).is_multiple_of(2) && self.are_of(engines, engine, header, at) => length(header),
                 LRM if length(header) == 4 => 4,
                 FORCE_WAKEUP => length(header),
-                _ => return Err(at),
+                _ => self.compute(at).ok_or(at)?.1,
             };
             if at + dwords > self.len {
                 return Err(at);
@@ -117,20 +143,21 @@ impl Image {
         header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engines.takes_relative(engine, pair[0]))
     }
 
-    /// Returns the next register load that starts before dword `until`. Returns `None` at the end of the image and at a
+    /// Returns the next entry that starts before dword `until`. Returns `None` at the end of the image and at a
     /// command that [`Image::check`] rejects.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "the position lies within the image, a command has at most 257 dwords, and a pair is left"
     )]
-    pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
+    pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Entry> {
         let until = until.min(self.len);
         while cursor.at < until {
             let at = cursor.at;
             let (header, pairs) = cursor.open;
             if pairs > 0 {
                 *cursor = Cursor { at: at + 2, open: (header, pairs - 1) };
-                return Some(Load { header, register: self.dword(at), value: Value::Immediate(self.dword(at + 1)) });
+                let value = Value::Immediate(self.dword(at + 1));
+                return Some(Entry::Load(Load { header, register: self.dword(at), value }));
             }
             let header = self.dword(at);
             cursor.at += match header & OPCODE {
@@ -145,12 +172,16 @@ impl Image {
                 LRM => {
                     cursor.at += 4;
                     let address = u64::from(self.dword(at + 3)) << 32 | u64::from(self.dword(at + 2));
-                    return Some(Load { header, register: self.dword(at + 1), value: Value::At(address) });
+                    return Some(Entry::Load(Load { header, register: self.dword(at + 1), value: Value::At(address) }));
                 }
                 FORCE_WAKEUP => length(header),
                 _ => {
-                    cursor.at = self.len;
-                    return None;
+                    let Some((action, dwords)) = self.compute(at) else {
+                        cursor.at = self.len;
+                        return None;
+                    };
+                    cursor.at += dwords;
+                    return Some(Entry::Compute(action, at, dwords));
                 }
             };
         }
@@ -166,18 +197,25 @@ mod tests {
     use arctic_fidelity::proves;
 
     use super::*;
+    use crate::command::gfx::State;
     use crate::command::mi::lri;
     use crate::context_image::{POSTED, REMAP};
-    use crate::topology::{EngineClass, XE_HPG_ENGINES};
+    use crate::topology::XE_HPG_ENGINES;
 
     fn image(words: &[u32]) -> Image {
-        let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len(), engine_context: 0x60 };
+        let mut image =
+            Image { words: [0; IMAGE_DWORDS], len: words.len(), engine_context: 0x60, class: EngineClass::Compute };
         image.words[..words.len()].copy_from_slice(words);
         image
     }
 
     fn loads(image: &Image, mut cursor: Cursor, until: usize) -> Vec<(u32, Value)> {
-        std::iter::from_fn(|| image.next(&mut cursor, until)).map(|load| (load.register, load.value)).collect()
+        let entries = std::iter::from_fn(|| image.next(&mut cursor, until));
+        let loads = entries.filter_map(|entry| match entry {
+            Entry::Load(load) => Some((load.register, load.value)),
+            Entry::Compute(..) => None,
+        });
+        loads.collect()
     }
 
     #[test]
@@ -218,5 +256,26 @@ mod tests {
         let hostile = image(&[0x1000_0002, 0, 0, lri(0, 1), 0x34, 1]);
         assert_eq!(loads(&hostile, Cursor::default(), 6), []);
         assert_eq!(loads(&image(&[LRI | 0xff, 0x34]), Cursor::default(), 99).len(), 1);
+    }
+
+    /// EU-014: state commands are valid in the engine context of an engine with a compute pipeline, and nowhere else; other
+    /// commands of the pipelines are not.
+    #[test]
+    fn state_commands_are_part_of_the_engine_context() {
+        let engine = XE_HPG_ENGINES.find(EngineClass::Compute, 0).unwrap();
+        let with = |at: usize, header: u32, class| {
+            let mut words = [0; 0x90];
+            words[at] = header;
+            let image = Image { class, ..image(&words) };
+            let entry = image.next(&mut Cursor::default(), words.len());
+            (image.check(XE_HPG_ENGINES, engine, words.len()), entry)
+        };
+        let base = 0x6101_0014;
+        let state = (Ok(()), Some(Entry::Compute(Gfx::State(State::BaseAddress), 0x62, 22)));
+        assert_eq!(with(0x62, base, EngineClass::Compute), state);
+        assert_eq!(with(0x62, base, EngineClass::Copy), (Err(0x62), None));
+        assert_eq!(with(0x20, base, EngineClass::Render), (Err(0x20), None), "in the ring context");
+        assert_eq!(with(0x62, 0x7805_0000, EngineClass::Compute), (Err(0x62), None), "another command");
+        assert_eq!(with(0x8f, base, EngineClass::Compute).0, Err(0x8f), "truncated");
     }
 }

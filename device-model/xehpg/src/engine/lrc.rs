@@ -6,6 +6,7 @@ use arctic_sriov::number::{high, low};
 
 use super::image::Image;
 use super::stream::{LEVELS, ParserState};
+use crate::compute::{ComputeState, STATE_DWORDS, WalkerWords};
 use crate::context_image::{IMAGE_DWORDS, Layout};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::{Fault, Gam, Space};
@@ -59,6 +60,20 @@ pub struct Clocks {
     pub card: u32,
     /// TIMESTAMP at the end of the restore.
     pub restored: u32,
+}
+
+/// What is saved with a context beside the registers of the register file.
+pub struct Saved<'s> {
+    /// Position of the parser.
+    pub position: &'s ParserState,
+    /// Clocks.
+    pub clocks: Clocks,
+    /// Address from which the image loads the interrupt mask.
+    pub mask: u64,
+    /// State of the compute pipeline.
+    pub compute: &'s ComputeState,
+    /// The command that resumes the walker in progress.
+    pub walker: Option<WalkerWords>,
 }
 
 /// Offset in the PPHWSP of the report written by a save: TIMESTAMP at the restore, TIMESTAMP at the save, and
@@ -116,13 +131,19 @@ impl Lrc {
         gam: &mut Gam<'_>,
         layout: &Layout,
         registers: &RegisterFile,
-        (position, clocks, mask): (&ParserState, Clocks, u64),
+        &Saved { position, clocks, mask, compute, walker }: &Saved<'_>,
     ) -> Result<(), Fault> {
         let mut words = [0u32; IMAGE_DWORDS];
         let len = layout.template.len().min(IMAGE_DWORDS);
         words[..len].copy_from_slice(&layout.template[..len]);
         for kept in &layout.kept {
             words[kept.dword] = kept.saved(registers.value(kept.register));
+        }
+        if let Some(at) = layout.compute {
+            words[at..at + STATE_DWORDS].copy_from_slice(compute.commands());
+            if let Some(walker) = walker {
+                words[at + STATE_DWORDS..at + STATE_DWORDS + walker.len()].copy_from_slice(&walker);
+            }
         }
         words[dword::CTX_TIMESTAMP] = clocks.context;
         words[dword::TIMESTAMP] = clocks.card;
@@ -146,13 +167,23 @@ impl Lrc {
     }
 
     /// Writes only the position at which the context stopped and CTX_TIMESTAMP, for an engine reset. The rest of the
-    /// image keeps the last saved state.
-    pub fn save_stopped(&self, gam: &mut Gam<'_>, position: &ParserState, timestamp: u32) -> Result<(), Fault> {
+    /// image keeps the last saved state, without the walker that was in progress then.
+    pub fn save_stopped(
+        &self,
+        gam: &mut Gam<'_>,
+        layout: &Layout,
+        position: &ParserState,
+        timestamp: u32,
+    ) -> Result<(), Fault> {
         let mut put = |at, value| gam.write_u32(Space::Ggtt, self.address(at), value);
         put(dword::BBADDR_UDW, 0)?;
         put(dword::BBADDR, 0)?;
         put(dword::BB_STATE, 0)?;
         put(dword::RING_HEAD, position.ring.head)?;
-        put(dword::CTX_TIMESTAMP, timestamp)
+        put(dword::CTX_TIMESTAMP, timestamp)?;
+        match layout.compute {
+            Some(at) => put(at.saturating_add(STATE_DWORDS), 0),
+            None => Ok(()),
+        }
     }
 }

@@ -6,6 +6,7 @@ mod access;
 pub mod addressing;
 mod alu;
 mod atomic;
+mod compute;
 mod control;
 mod counters;
 mod engines;
@@ -26,12 +27,14 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod transfer;
+pub mod walkers;
 mod watchdog;
 mod watchdog_counter;
 mod whitelist;
 
 use std::sync::atomic::Ordering;
 
+use crate::compute::ComputeUnit;
 use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
 use crate::execlist::status::{ContextStatus, CsbInterruptMask, Detail};
@@ -153,6 +156,8 @@ pub struct Engine {
     /// The PF's values of [`GLOBALS`] while a context of a VF is loaded.
     globals: [u32; GLOBALS.len()],
     counters: Counters,
+    /// What the execution units keep from walker to walker.
+    unit: ComputeUnit,
     /// The first command of the context that was skipped in a batch of user space, until it is taken.
     skipped: Option<SkippedCommand>,
     /// Address of the last context of the host's queue with such a command, and the number of them that were logged.
@@ -172,6 +177,7 @@ impl Engine {
             execlist: Execlist::new(info.instance),
             globals: Default::default(),
             counters: Counters::new(generation.commands, info.class),
+            unit: ComputeUnit::default(),
             skipped: None,
             queue_skips: (None, 0),
         }
@@ -358,7 +364,7 @@ impl Engine {
             let views = gt.memory.step_views(self.id);
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
             // Errors are ignored: the state cannot be saved to an inaccessible image.
-            let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
+            let _ = running.lrc.save_stopped(&mut gam, gt.context_layout(self.id), &running.position, timestamp);
         }
         self.tlb.flush();
         self.scrub_context_registers(gt, running.load.function);
@@ -388,6 +394,7 @@ impl Engine {
             registers: gt.registers.engine(self.id),
             running,
             counters: &mut self.counters,
+            unit: &mut self.unit,
             skipped: &mut self.skipped,
         };
         let outcome = streamer.run(&mut self.window, budget);

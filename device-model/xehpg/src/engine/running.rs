@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of a loaded context between steps.
 
+use super::compute::PendingWalker;
 use super::image::{Cursor, Image};
 use super::lrc::Lrc;
 use super::stream::{IdleLoopDetector, LEVELS, ParserState};
 use super::watchdog_counter::Watchdog;
 use super::{Halt, Load};
 use crate::blitter::Blit;
+use crate::compute::{ComputeState, WalkerWords};
 use crate::host::RetryTime;
 use crate::interrupts::memirq::Report;
 use crate::memory::BegunAtomic;
@@ -36,6 +38,8 @@ pub(super) struct Restoring {
     pub pushed: usize,
     /// The interrupt mask, if the image loaded one.
     pub mask: Option<u32>,
+    /// The walker that was in progress when the image was saved.
+    pub walker: Option<WalkerWords>,
     pub inhibited: bool,
 }
 
@@ -62,6 +66,8 @@ pub(super) struct Running {
     pub restored_at: u32,
     /// Address from which the image loads the interrupt mask. Saved with the image.
     pub mask_address: u64,
+    /// State of the compute pipeline.
+    pub compute: ComputeState,
     pub arbitration: bool,
     pub loops: IdleLoopDetector,
     /// The operation of the last command that has begun and is not complete. It is resumed before the next command.
@@ -85,6 +91,8 @@ pub(super) struct Running {
 pub enum Pending {
     /// A command of the copy engine.
     Blit(Blit),
+    /// COMPUTE_WALKER.
+    Walker(Box<PendingWalker>),
 }
 
 impl Running {
@@ -104,6 +112,7 @@ impl Running {
             restoring: None,
             restored_at: 0,
             mask_address: 0,
+            compute: ComputeState::default(),
             arbitration: true,
             loops: IdleLoopDetector::default(),
             pending: None,

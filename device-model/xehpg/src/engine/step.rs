@@ -17,11 +17,24 @@ use crate::trace::{EventKind, KEPT_DWORDS};
 /// Maximum number of bytes that a blit processes in one step, which takes well under a millisecond at memory bandwidth.
 const BLIT_BYTES: usize = 2 << 20;
 /// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
-const STEP_TIME: u64 = 500_000;
+pub(super) const STEP_TIME: u64 = 500_000;
 /// Time for which accesses that the client does not answer are tried again, in nanoseconds of the card's clock; as for CT
 /// buffers. A context that is to leave the engine is given less: others wait for it.
 const UNANSWERED: u64 = 30_000_000_000;
 const UNANSWERED_IN_PREEMPTION: u64 = 100_000_000;
+
+/// How a pending operation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It is complete.
+    Done,
+    /// In the next step.
+    More,
+    /// In the next step, but only an external event can change that it makes no progress.
+    Stalled,
+    /// When the context is loaded again: it is to leave the engine, and can be saved.
+    Leave,
+}
 
 impl Streamer<'_> {
     /// Executes about `budget` commands of the context.
@@ -160,8 +173,12 @@ impl Streamer<'_> {
     )]
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
         if self.running.pending.is_some() {
-            let progress = self.step_pending()?;
-            return Ok((progress == Progress::More).then_some(Outcome::More));
+            return Ok(match self.step_pending()? {
+                Pace::Done => None,
+                Pace::More => Some(Outcome::More),
+                Pace::Stalled => Some(Outcome::Spinning),
+                Pace::Leave => Some(Outcome::Preempted),
+            });
         }
         let Some(header) = window.header() else {
             return self.refill(window, 1);
@@ -277,17 +294,20 @@ impl Streamer<'_> {
     }
 
     /// Executes a bounded part of the pending operation.
-    fn step_pending(&mut self) -> Result<Progress, Halt> {
+    fn step_pending(&mut self) -> Result<Pace, Halt> {
         let space = self.running.lrc.space;
-        let progress = match &mut self.running.pending {
-            None => return Ok(Progress::Done),
-            Some(Pending::Blit(blit)) => blit.step(&mut self.gam, space, BLIT_BYTES).map_err(Halt::Fault)?,
-        };
-        if progress == Progress::Done {
-            self.running.pending = None;
-            self.running.loops.effect();
+        match &mut self.running.pending {
+            None => Ok(Pace::Done),
+            Some(Pending::Walker(_)) => self.step_walker(),
+            Some(Pending::Blit(blit)) => match blit.step(&mut self.gam, space, BLIT_BYTES).map_err(Halt::Fault)? {
+                Progress::More => Ok(Pace::More),
+                Progress::Done => {
+                    self.running.pending = None;
+                    self.running.loops.effect();
+                    Ok(Pace::Done)
+                }
+            },
         }
-        Ok(progress)
     }
 }
 

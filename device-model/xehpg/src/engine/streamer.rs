@@ -7,6 +7,7 @@ use super::skipped::SkippedCommand;
 use super::stream::ParserState;
 use super::{Submitter, reg};
 use crate::command::Requester;
+use crate::compute::ComputeUnit;
 use crate::gt::Gt;
 use crate::memory::Gam;
 use crate::registers::EngineRegisters;
@@ -47,6 +48,8 @@ pub(super) struct Streamer<'s> {
     pub registers: EngineRegisters<'s>,
     pub running: &'s mut Running,
     pub counters: &'s mut Counters,
+    /// The engine's execution units.
+    pub unit: &'s mut ComputeUnit,
     pub skipped: &'s mut Option<SkippedCommand>,
 }
 

@@ -5,14 +5,16 @@
 use arctic_sriov::number::{count, high, low, qword};
 
 use super::addressing::image_register;
-use super::image::{Cursor, Image, Load, Value};
-use super::lrc::{Clocks, Lrc};
-use super::running::{Phase, Restoring};
+use super::image::{Cursor, Entry, Image, Load, Value};
+use super::lrc::{Clocks, Lrc, Saved};
+use super::running::{Pending, Phase, Restoring};
 use super::stream::{ADDRESS, Batch, BatchEntry, LEVELS, ParserState, Ring, Workaround};
 use super::streamer::{Flow, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
+use crate::command::gfx::Gfx;
 use crate::command::mi::fields;
+use crate::compute::ComputeState;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -46,6 +48,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
+        self.running.compute = ComputeState::default();
         self.registers.set(reg::CURRENT_LRCA, low(self.running.load.descriptor));
         let mut restoring = Restoring {
             image,
@@ -53,6 +56,7 @@ impl Streamer<'_> {
             stack: [0; 2 * LEVELS],
             pushed: 0,
             mask: None,
+            walker: None,
             inhibited: false,
         };
         self.execute_image(&mut restoring, ring_context).map_err(Halt::Fault)?;
@@ -126,6 +130,10 @@ impl Streamer<'_> {
     fn finish_restore(&mut self, restoring: &mut Restoring) -> Result<(), Fault> {
         self.execute_engine_context(restoring, self.gt.generation.contexts.dwords)?;
         self.running.position = self.position(restoring);
+        match restoring.walker {
+            Some(walker) if !restoring.inhibited && !Lrc::head_moved(&restoring.image) => self.resume_walker(&walker),
+            _ => self.gt.parked.drop_context(self.owner()),
+        }
         if let Some(batch) = Batch::from_entry(self.registers.get64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
         }
@@ -138,7 +146,18 @@ impl Streamer<'_> {
     }
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
-        while let Some(load) = restoring.image.next(&mut restoring.next, until) {
+        while let Some(entry) = restoring.image.next(&mut restoring.next, until) {
+            let load = match entry {
+                Entry::Load(load) => load,
+                Entry::Compute(Gfx::State(state), at, dwords) => {
+                    self.running.compute.execute(state, restoring.image.dwords(at, dwords));
+                    continue;
+                }
+                Entry::Compute(_, at, dwords) => {
+                    restoring.walker = restoring.image.dwords(at, dwords).try_into().ok();
+                    continue;
+                }
+            };
             let register =
                 image_register(self.gt.generation.engines, self.id, load.register, fields::ADDRESSING.of(load.header));
             let value = match load.value {
@@ -308,13 +327,22 @@ impl Streamer<'_> {
         }
         // The next restore must include the engine context (V8-044).
         registers.set_fields(registers.fields::<ContextControl>().with_restore_inhibit(false));
-        let state = (position, clocks, self.running.mask_address);
+        let ticket = self.ticket();
+        let walker = match &self.running.pending {
+            Some(Pending::Walker(walker)) => Some(walker.resume_words(ticket)),
+            _ => None,
+        };
+        let (mask, compute) = (self.running.mask_address, &self.running.compute);
+        let state = Saved { position, clocks, mask, compute, walker };
         let layout = self.gt.context_layout(self.id);
-        let saved = self.running.lrc.save(&mut self.gam, layout, &self.gt.registers, state);
+        let saved = self.running.lrc.save(&mut self.gam, layout, &self.gt.registers, &state);
         if saved.is_err() && self.gam.unanswered() {
             // The context stays on the engine.
             self.gt.start_context_clock(self.id);
             self.gt.context_clocks[self.id.index()].set(now, context);
+        }
+        if saved.is_ok() {
+            self.park(ticket);
         }
         saved.map_err(Halt::Fault)
     }

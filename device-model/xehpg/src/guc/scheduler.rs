@@ -363,6 +363,7 @@ impl Scheduler {
             self.slots[engine.index()] = EngineSlot::default();
         }
         self.functions.drop_contexts(function);
+        ctx.gt.parked.drop_function(function);
         self.functions[function].paused = false;
         self.functions[function].client.cat_error_type = false;
     }

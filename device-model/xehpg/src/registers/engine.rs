@@ -215,7 +215,7 @@ pub const TABLE: &[Register] = &[
     register(offsets::PREEMPTION_HINT_UDW, "CS_PREEMPTION_HINT_UDW", STORED, 0, "V8-082"),
     register(offsets::CTXID_PREEMPTION_HINT, "CTXID_PREEMPTION_HINT", STORED, 0, "V8-082"),
     array(offsets::FORCE_TO_NONPRIV, "RING_FORCE_TO_NONPRIV", STORED, 0, (12, 4), "V8-186; xe: regs/xe_engine_regs.h"),
-    array(0x500, "DISPATCHDIM", STORED, 0, (3, 4), "V8-009").of(RENDER_COMPUTE),
+    array(offsets::DISPATCHDIM, "DISPATCHDIM", STORED, 0, (3, 4), "V8-009").of(RENDER_COMPUTE),
     array(offsets::EXECLIST_SQ_CONTENTS, "RING_EXECLIST_SQ_CONTENTS", STORED, 0, (16, 4), "V8-010"),
     register(
         0x550,

@@ -115,6 +115,8 @@ pub const PREEMPTION_HINT_UDW: u32 = 0x4c8;
 pub const CTXID_PREEMPTION_HINT: u32 = 0x4cc;
 /// RING_FORCE_TO_NONPRIV: twelve slots (V8-186).
 pub const FORCE_TO_NONPRIV: u32 = 0x4d0;
+/// GPGPU_DISPATCHDIMX, Y and Z.
+pub const DISPATCHDIM: u32 = 0x500;
 /// RING_EXECLIST_SQ_CONTENTS: eight elements of two dwords.
 pub const EXECLIST_SQ_CONTENTS: u32 = 0x510;
 pub const EQ_ELEMENT_MASK: u32 = 0x56c;

@@ -85,6 +85,14 @@ table! {
         Field::flag("Large GRF Mode", 1, 15),
         Field::hex("Mask Bits", 1, 31, 16)
     ];
+    // 3DSTATE_BTD
+    0x6106 6: [
+        Field::value("DispatchTimeoutCounter", 1, 1, 0),
+        Field::value("AMFS Mode", 1, 4, 3),
+        Field::value("Per DSS Memory Backed Buffer Size", 2, 2, 0),
+        Field::address("Memory Backed Buffer Base Pointer", 2, 10),
+        Field::address("Scratch Space Buffer", 4, 10)
+    ];
     // PIPELINE_SELECT
     0x6904 1: [
         Field::choice("Pipeline Selection", 0, 1, 0, &[(0, "3D"), (1, "media"), (2, "GPGPU")]),
@@ -102,27 +110,12 @@ table! {
         Field::value("Maximum Number of Threads", 3, 31, 16)
     ];
     // COMPUTE_WALKER
-    0x7208 39: [
-        Field::flag("Predicate Enable", 0, 8),
-        Field::flag("Workload Partition Enable", 0, 9),
-        Field::flag("Indirect Parameter Enable", 0, 10),
-        Field::flag("Systolic Mode Enable", 0, 14),
-        Field::value("Indirect Data Length", 2, 16, 0),
-        Field::base("Indirect Data Start Address", 3, 6),
-        Field::choice("SIMD Size", 4, 31, 30, &[(0, "SIMD8"), (1, "SIMD16"), (2, "SIMD32")]),
-        Field::data("Execution Mask", 5),
-        Field::value("Local X Maximum", 6, 9, 0),
-        Field::value("Local Y Maximum", 6, 19, 10),
-        Field::value("Local Z Maximum", 6, 29, 20),
-        Field::value("Thread Group ID X Dimension", 7, 31, 0),
-        Field::value("Thread Group ID Y Dimension", 8, 31, 0),
-        Field::value("Thread Group ID Z Dimension", 9, 31, 0),
-        Field::value("Thread Group ID Starting X", 10, 31, 0),
-        Field::value("Thread Group ID Starting Y", 11, 31, 0),
-        Field::value("Thread Group ID Starting Z", 12, 31, 0),
-        Field::value("Partition ID", 13, 31, 0),
-        Field::value("Partition Size", 14, 31, 0),
-        Field::address("Kernel Start Pointer", 18, 6)
+    0x7208 39: super::walker::FIELDS;
+    // 3DSTATE_BINDING_TABLE_POOL_ALLOC
+    0x7919 4: [
+        Field::hex("Surface Object Control State", 1, 6, 0),
+        Field::address("Binding Table Pool Base Address", 1, 12),
+        Field::base("Binding Table Pool Buffer Size", 3, 12)
     ];
     // PIPE_CONTROL
     0x7a00 6: [

@@ -27,6 +27,7 @@ mod trace;
 mod transfers;
 mod unanswered;
 mod violations;
+mod walkers;
 mod watchdog;
 mod whitelists;
 

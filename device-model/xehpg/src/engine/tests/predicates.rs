@@ -42,12 +42,15 @@ fn both_predicates() {
     // The store after the command is not executed if the batch has ended or jumped.
     let ended = |bench: &EngineBench| bench.get(DATA + 0x20) == 0;
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
+    // A walker without threads that writes an immediate.
+    let mut walker = pipeline(0x7208_0025);
+    (walker[26], walker[27], walker[29]) = (1, at, 9);
     type Seen = fn(&EngineBench) -> bool;
     let by_result: [(Vec<u32>, u32, Seen); 5] = [
         (vec![MI_STORE_REGISTER_MEM | CS_MMIO | 2, 0x600, at, 0], 1 << 21, stored),
         (vec![PIPE_CONTROL | 4, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
         (pipeline(0x7b00_0005), BY_RESULT, counted),
-        (pipeline(0x7208_0025), BY_RESULT, counted),
+        (walker, BY_RESULT, stored),
         (pipeline(0x7852_0003), BY_RESULT, counted),
     ];
     let explicit: [(Vec<u32>, Seen); 3] =
@@ -58,7 +61,7 @@ fn both_predicates() {
         (lri(0x600, 5).to_vec(), |bench| bench.own(0x600) == 5),
         (mi::math(&[Alu::Load1(SrcA), Alu::Add, Alu::Store(R(0), Accu)]), |bench| bench.own(0x600) == u32::MAX),
         (vec![MI_ATOMIC | ATOMIC_INC << 8 | 1, at, 0], stored),
-        (pipeline(0x6102_0001), counted),
+        (pipeline(0x7849_0001), counted),
         (vec![MI_COPY_MEM_MEM | 3, at, 0, (VA + BATCH) as u32, 0], stored),
     ];
     for (result, set) in [(0, 0), (0, 1), (1, 0), (1, 1)] {

@@ -9,8 +9,7 @@ use crate::profile::Unmodelled;
 use crate::trace::Filter;
 
 const PRIMITIVE: [u32; 7] = [0x7b00_0005, 0, 0, 0, 0, 0, 0];
-const PIPELINE_SELECT: u32 = 0x6904_0000;
-const WALKER: u32 = 0x7208_0025;
+const VF_STATISTICS: u32 = 0x680b_0000;
 
 fn bench(class: EngineClass, unmodelled: Unmodelled) -> EngineBench {
     let mut profile = crate::registers::tests::profile();
@@ -36,15 +35,15 @@ fn skipped_commands_are_counted_by_function_and_origin() {
         let mut bench = bench(EngineClass::Render, Unmodelled::Skip);
         bench.give(Function::new(vf).unwrap());
         // MI_BATCH_BUFFER_START of a batch in the GGTT.
-        bench.write(BATCH, &[PIPELINE_SELECT, PIPELINE_SELECT, END]);
-        bench.ring(&[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0, PIPELINE_SELECT]);
-        assert_eq!(counts(&bench), [(vf, Driver, "PIPELINE_SELECT", 3)]);
+        bench.write(BATCH, &[VF_STATISTICS, VF_STATISTICS, END]);
+        bench.ring(&[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0, VF_STATISTICS]);
+        assert_eq!(counts(&bench), [(vf, Driver, "3DSTATE_VF_STATISTICS", 3)]);
         assert_eq!(noted(&mut bench), None);
-        let batch = [&PRIMITIVE[..], &PRIMITIVE, &[PIPELINE_SELECT, MI_SET_APPID], &store(VA + DATA, 7)].concat();
+        let batch = [&PRIMITIVE[..], &PRIMITIVE, &[VF_STATISTICS, MI_SET_APPID], &store(VA + DATA, 7)].concat();
         assert_eq!((bench.batch(&batch), bench.get(DATA)), (Outcome::Complete, 7));
-        let user =
-            [("MI_SET_APPID", 1), ("PIPELINE_SELECT", 1), ("3DPRIMITIVE", 2)].map(|(name, n)| (vf, User, name, n));
-        assert_eq!(counts(&bench), [&user[..], &[(vf, Driver, "PIPELINE_SELECT", 3)]].concat());
+        let user = [("MI_SET_APPID", 1), ("3DSTATE_VF_STATISTICS", 1), ("3DPRIMITIVE", 2)]
+            .map(|(name, n)| (vf, User, name, n));
+        assert_eq!(counts(&bench), [&user[..], &[(vf, Driver, "3DSTATE_VF_STATISTICS", 3)]].concat());
         assert_eq!(noted(&mut bench), Some(SkippedCommand { name: "3DPRIMITIVE", stopped: false }));
         assert_eq!(noted(&mut bench), None, "once per load");
         let totals =
@@ -57,8 +56,7 @@ fn skipped_commands_are_counted_by_function_and_origin() {
 #[test]
 fn predicated_commands_are_not_counted() {
     let mut bench = bench(EngineClass::Compute, Unmodelled::Fault);
-    let walker = [&[WALKER | 1 << 8][..], &[0; 38]].concat();
-    assert_eq!(bench.batch(&walker), Outcome::Complete);
+    assert_eq!(bench.batch(&[&[PRIMITIVE[0] | 1 << 8][..], &PRIMITIVE[1..]].concat()), Outcome::Complete);
     assert_eq!(counts(&bench), []);
 }
 
@@ -68,7 +66,7 @@ fn predicated_commands_are_not_counted() {
 fn a_context_of_user_space_stops_at_the_command() {
     for (class, command) in [
         (EngineClass::Render, &PRIMITIVE[..]),
-        (EngineClass::Compute, &[&[WALKER][..], &[0; 38]].concat()),
+        (EngineClass::Compute, &PRIMITIVE[..]),
         (EngineClass::VideoDecode, &[0x7000_0003, 0, 0, 0, 0]),
         (EngineClass::VideoEnhance, &[0x7402_0000, 0]),
         (EngineClass::Copy, &[MI_SET_APPID]),

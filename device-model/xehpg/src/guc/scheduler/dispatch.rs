@@ -4,6 +4,7 @@
 use arctic_sriov::number::{byte, low};
 
 use super::*;
+use crate::compute::Owner;
 
 /// Maximum number of a function's contexts that are checked again in one step.
 const CHECKS_A_STEP: usize = 32;
@@ -238,6 +239,10 @@ impl Scheduler {
             ctx.send_message(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 0]));
         }
         if context.deregistering {
+            for member in &context.members {
+                let page = Descriptor::from(member.descriptor).lrca();
+                ctx.gt.parked.drop_context(Owner { function: id.function, page });
+            }
             let class = context.class;
             if context.home == Home::Queued {
                 self.functions.queue(id.function, class, |queue| queue.remove(id.local));

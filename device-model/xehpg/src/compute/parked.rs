@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Walkers whose context has left its engine while a group was in flight (EU-070). The threads of the group are objects of the
+//! host. The saved image of the context has a ticket for them.
+//!
+//! A ticket is used once and never again. It lies in memory of the guest, so it counts only with the function and the context
+//! that it was given to: a forged or copied one finds nothing, and the walker is begun again at its group.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::run::WalkerRun;
+use crate::host::Function;
+
+/// Most parked walkers of a function. Beyond it a group runs to its end, and its context leaves the engine then.
+const MOST_OF_FUNCTION: usize = 64;
+/// Most bytes of the host's memory that the parked walkers of a function take.
+const MOST_BYTES_OF_FUNCTION: usize = 64 << 20;
+
+/// The context that a walker belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Function of the context.
+    pub function: Function,
+    /// GGTT address of its PPHWSP.
+    pub page: u32,
+}
+
+struct Parked {
+    owner: Owner,
+    ticket: u64,
+    bytes: usize,
+    run: WalkerRun,
+}
+
+/// The parked walkers of a card. Its lock is held for no other one.
+#[derive(Default)]
+pub struct ParkedWalkers {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The last ticket that was given.
+    last: u64,
+    walkers: Vec<Parked>,
+}
+
+impl ParkedWalkers {
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether another walker of `function` that takes so many bytes may be parked.
+    pub fn has_room(&self, function: Function, bytes: usize) -> bool {
+        let state = self.state();
+        let own = state.walkers.iter().filter(|parked| parked.owner.function == function);
+        let (count, taken) =
+            own.fold((0_usize, 0_usize), |(n, sum), parked| (n.saturating_add(1), sum.saturating_add(parked.bytes)));
+        count < MOST_OF_FUNCTION && taken.saturating_add(bytes) <= MOST_BYTES_OF_FUNCTION
+    }
+
+    /// Gives a ticket, for [`ParkedWalkers::park`].
+    #[allow(clippy::arithmetic_side_effects, reason = "2^64 tickets are not given")]
+    pub fn ticket(&self) -> u64 {
+        let mut state = self.state();
+        state.last += 1;
+        state.last
+    }
+
+    /// Keeps a walker until its context goes on. A context has at most one: another one is dropped.
+    pub fn park(&self, owner: Owner, ticket: u64, run: WalkerRun) {
+        let bytes = run.host_bytes();
+        let mut state = self.state();
+        state.walkers.retain(|parked| parked.owner != owner);
+        state.walkers.push(Parked { owner, ticket, bytes, run });
+    }
+
+    /// Takes the walker of a context that goes on, if this is its ticket. With another ticket it is dropped.
+    pub fn take(&self, owner: Owner, ticket: u64) -> Option<WalkerRun> {
+        let mut state = self.state();
+        let at = state.walkers.iter().position(|parked| parked.owner == owner)?;
+        let parked = state.walkers.swap_remove(at);
+        (parked.ticket == ticket).then_some(parked.run)
+    }
+
+    /// Drops the walker of a context.
+    pub fn drop_context(&self, owner: Owner) {
+        self.state().walkers.retain(|parked| parked.owner != owner);
+    }
+
+    /// Drops the walkers of a function.
+    pub fn drop_function(&self, function: Function) {
+        self.state().walkers.retain(|parked| parked.owner.function != function);
+    }
+
+    /// Drops all walkers.
+    pub fn drop_all(&self) {
+        self.state().walkers.clear();
+    }
+
+    /// Number of parked walkers of `function`.
+    pub fn count(&self, function: Function) -> usize {
+        self.state().walkers.iter().filter(|parked| parked.owner.function == function).count()
+    }
+}

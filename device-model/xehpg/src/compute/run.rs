@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds.
+
+use arctic_eu::exec::payload::Payload;
+use arctic_eu::exec::{FaultKind, GroupStop, Place, Program, Way, Workgroup};
+use arctic_eu::text;
+
+use super::memory::KernelMemory;
+use super::surfaces::Surfaces;
+use super::unit::ComputeUnit;
+use super::walker::{ADDRESS, Walker, WalkerWords};
+use crate::memory::{Fault, Gam, Space};
+
+/// Cost of the start of a thread: its registers are written.
+const START_COST: u64 = 40;
+/// Cost of reading and decoding code up to the next branch.
+const DECODE_COST: u64 = 2_000;
+
+/// What a walker has executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WalkerCounts {
+    /// Groups that have ended.
+    pub groups: u64,
+    /// Threads that were started.
+    pub threads: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Threads that have ended at an instruction that cannot be executed.
+    pub faults: u64,
+    /// Accesses outside of a surface or of shared local memory, which read 0 or are dropped (EU-044).
+    pub outside: u64,
+}
+
+impl WalkerCounts {
+    /// The sums.
+    #[must_use]
+    pub fn plus(self, other: WalkerCounts) -> WalkerCounts {
+        self.each(other, u64::saturating_add)
+    }
+
+    fn each(self, other: WalkerCounts, of: fn(u64, u64) -> u64) -> WalkerCounts {
+        WalkerCounts {
+            groups: of(self.groups, other.groups),
+            threads: of(self.threads, other.threads),
+            instructions: of(self.instructions, other.instructions),
+            faults: of(self.faults, other.faults),
+            outside: of(self.outside, other.outside),
+        }
+    }
+}
+
+/// Where a thread of a kernel is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelPlace {
+    /// Virtual address of the kernel.
+    pub kernel: u64,
+    /// Group.
+    pub group: [u32; 3],
+    /// Thread of the group.
+    pub thread: u32,
+    /// Virtual address of the instruction.
+    pub address: u64,
+    /// The instruction, disassembled.
+    pub instruction: String,
+}
+
+/// A thread that has ended at an instruction that cannot be executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedThread {
+    /// Where.
+    pub place: KernelPlace,
+    /// Why.
+    pub reason: FaultKind,
+}
+
+/// Result of a step of a walker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunStop {
+    /// All groups have ended.
+    Done,
+    /// The budget is used up.
+    Budget,
+    /// A group has ended, and the next one is not begun, as requested.
+    Boundary,
+    /// All threads of the group that have not ended wait for a barrier that none of them will complete (EU-053).
+    Deadlock,
+    /// An access has failed. The thread has not executed the instruction: the step can be repeated.
+    Fault(Fault, Option<Box<KernelPlace>>),
+}
+
+/// A walker in progress. It can be parked between two steps, and goes on as if it had not been.
+pub struct WalkerRun {
+    walker: Walker,
+    payload: Payload,
+    /// The translated kernel; `None` before the first step.
+    program: Option<Program>,
+    /// The group in flight.
+    group: Option<[u32; 3]>,
+    /// The next group to begin.
+    next: Option<[u32; 3]>,
+    /// Threads of the group in flight.
+    threads: Workgroup,
+    /// Instructions of the group in flight that are counted.
+    counted: u64,
+    surfaces: Surfaces,
+    counts: WalkerCounts,
+    /// Those that [`WalkerRun::take_counts`] has returned.
+    taken: WalkerCounts,
+    ended: Option<EndedThread>,
+    deadlock: bool,
+}
+
+#[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
+impl WalkerRun {
+    /// Begins a walker on the execution units of an engine.
+    pub fn new(walker: Walker, unit: &mut ComputeUnit) -> WalkerRun {
+        let threads = unit.take_threads(walker.dispatch.threads as usize, walker.registers, walker.slm);
+        WalkerRun {
+            payload: Payload::new(walker.dispatch.clone()),
+            program: None,
+            group: None,
+            next: walker.first,
+            threads,
+            counted: 0,
+            surfaces: Surfaces::default(),
+            counts: WalkerCounts::default(),
+            taken: WalkerCounts::default(),
+            ended: None,
+            deadlock: false,
+            walker,
+        }
+    }
+
+    /// The walker.
+    pub fn walker(&self) -> &Walker {
+        &self.walker
+    }
+
+    /// What it has executed.
+    pub fn counts(&self) -> WalkerCounts {
+        self.counts
+    }
+
+    /// What it has executed since the last call.
+    pub fn take_counts(&mut self) -> WalkerCounts {
+        let before = std::mem::replace(&mut self.taken, self.counts);
+        self.counts.each(before, u64::saturating_sub)
+    }
+
+    /// Takes the first thread since the last call that has ended at an instruction that cannot be executed.
+    pub fn take_ended(&mut self) -> Option<EndedThread> {
+        self.ended.take()
+    }
+
+    /// Returns whether no group is in flight: then all that is left is in the command of [`WalkerRun::resume_words`].
+    pub fn at_boundary(&self) -> bool {
+        self.group.is_none()
+    }
+
+    /// The command that resumes the walker: at the group in flight, or at the next one.
+    pub fn resume_words(&self, ticket: u64) -> WalkerWords {
+        self.walker.resume_at(self.group.or(self.next), ticket)
+    }
+
+    /// Bytes of the host's memory that it has, about.
+    pub fn host_bytes(&self) -> usize {
+        let code = self.program.as_ref().map_or(0, Program::host_bytes);
+        self.threads.host_bytes().saturating_add(code).saturating_add(size_of::<WalkerRun>())
+    }
+
+    /// Gives what other walkers can use back to the execution units.
+    pub fn release(self, unit: &mut ComputeUnit) {
+        let WalkerRun { walker, program, threads, .. } = self;
+        if let Some(program) = program {
+            unit.keep_program(walker.kernel, program);
+        }
+        unit.keep_threads(threads, walker.dispatch.threads as usize, walker.registers, walker.slm);
+    }
+
+    /// Executes the walker until it stops, or until the step has cost `budget`, in instructions; the last message can cost more.
+    /// With `to_boundary` no further group is begun.
+    pub fn step(
+        &mut self,
+        gam: &mut Gam<'_>,
+        space: Space,
+        unit: &mut ComputeUnit,
+        budget: u64,
+        to_boundary: bool,
+    ) -> RunStop {
+        let mut memory = KernelMemory::new(gam, space, &self.walker.bases, &mut self.surfaces);
+        let program = match &mut self.program {
+            Some(program) => program,
+            none => none.insert(unit.take_program(&self.walker, &mut memory)),
+        };
+        let mut left = budget;
+        loop {
+            let group = match (self.group, self.next) {
+                (Some(group), _) => group,
+                (None, None) => return RunStop::Done,
+                (None, Some(_)) if to_boundary => return RunStop::Boundary,
+                (None, Some(_)) if left == 0 => return RunStop::Budget,
+                (None, Some(next)) => {
+                    let count = self.walker.dispatch.threads;
+                    self.threads.restart(count as usize);
+                    for (number, thread) in (0..count).zip(self.threads.threads_mut()) {
+                        self.payload.write(thread, next, number, number);
+                        thread.start_at(self.walker.kernel);
+                    }
+                    self.counts.threads += u64::from(count);
+                    left = left.saturating_sub(u64::from(count).saturating_mul(START_COST));
+                    (self.group, self.counted, self.deadlock) = (Some(next), 0, false);
+                    self.next = self.walker.after(next);
+                    next
+                }
+            };
+            if self.deadlock {
+                return RunStop::Deadlock;
+            }
+            let before = self.threads.cost();
+            let stop = self.threads.step(program, &mut memory, left, Way::Fast, &mut ());
+            left = left.saturating_sub(self.threads.cost().wrapping_sub(before));
+            let executed = self.threads.executed();
+            self.counts.instructions += executed.wrapping_sub(self.counted);
+            self.counted = executed;
+            let at = |place: &Place, program: &Program| {
+                Box::new(kernel_place(&self.walker, program, group, place.thread, place.instruction))
+            };
+            match stop {
+                GroupStop::End => {
+                    self.counts.groups += 1;
+                    self.counts.outside += self.threads.outside().0;
+                    self.group = None;
+                }
+                GroupStop::Budget => return RunStop::Budget,
+                GroupStop::Deadlock(_) => {
+                    self.deadlock = true;
+                    return RunStop::Deadlock;
+                }
+                GroupStop::Fetch(address) => {
+                    left = left.saturating_sub(DECODE_COST);
+                    if program.extend(address, &mut memory).is_err()
+                        && let Some(fault) = memory.take_fault()
+                    {
+                        let place = self.threads.place(program);
+                        return RunStop::Fault(fault, Some(at(&place, program)));
+                    }
+                }
+                GroupStop::Fault(place, fault) => {
+                    if let Some(memory_fault) = memory.take_fault() {
+                        return RunStop::Fault(memory_fault, Some(at(&place, program)));
+                    }
+                    let ended = EndedThread { place: *at(&place, program), reason: fault.kind };
+                    end_thread(&mut self.threads, &mut self.counts, &place);
+                    self.ended.get_or_insert(ended);
+                }
+                // There is no system routine, no limit and no observer.
+                GroupStop::Exception(place, _) | GroupStop::Limit(place) | GroupStop::Break(place) => {
+                    let ended = EndedThread { place: *at(&place, program), reason: FaultKind::Illegal };
+                    end_thread(&mut self.threads, &mut self.counts, &place);
+                    self.ended.get_or_insert(ended);
+                }
+            }
+        }
+    }
+
+    /// Where the thread that has its turn is; `None` if no group is in flight.
+    pub fn place(&self) -> Option<KernelPlace> {
+        let (program, group) = (self.program.as_ref()?, self.group?);
+        let place = self.threads.place(program);
+        Some(kernel_place(&self.walker, program, group, place.thread, place.instruction))
+    }
+}
+
+/// Ends a thread that cannot go on.
+fn end_thread(threads: &mut Workgroup, counts: &mut WalkerCounts, place: &Place) {
+    threads.end_thread(place.thread);
+    counts.faults = counts.faults.saturating_add(1);
+}
+
+/// Describes the place of a thread. Only for reports: it allocates.
+#[cold]
+fn kernel_place(walker: &Walker, program: &Program, group: [u32; 3], thread: u32, instruction: u32) -> KernelPlace {
+    let located = program.instructions.get(instruction as usize);
+    let offset = located.map_or(walker.kernel, |located| program.base.wrapping_add(located.address));
+    let decoded = located.and_then(|located| located.instruction.as_ref());
+    let text = decoded.and_then(|instruction| text::format(instruction, offset));
+    KernelPlace {
+        kernel: walker.kernel_address(),
+        group,
+        thread,
+        address: walker.bases.instruction.wrapping_add(offset.into()) & ADDRESS,
+        instruction: text.map_or_else(|| "no instruction".to_owned(), |text| text.trim().to_owned()),
+    }
+}
+
+impl std::fmt::Display for KernelPlace {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KernelPlace { kernel, group: [x, y, z], thread, address, instruction } = self;
+        write!(out, "the kernel at {kernel:#x}, group {x},{y},{z}, thread {thread}, at {address:#x}: {instruction}")
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! COMPUTE_WALKER: an operation of the engine that takes many steps, like a blit. Later commands are executed after it, so
+//! flushes and post-sync operations follow the end of its threads (EU-009, EU-020, EU-025, EU-070).
+
+use arctic_sriov::number::low;
+
+use super::running::Pending;
+use super::step::Pace;
+use super::streamer::{Flow, Streamer};
+use super::{Halt, reg};
+use crate::command::gfx::walker as field;
+use crate::compute::{Owner, PostSync, RunStop, Walker, WalkerRun};
+use crate::execlist::descriptor::Descriptor;
+use crate::memory::Fault;
+use crate::profile::Unmodelled;
+use crate::trace::EventKind;
+
+/// Timestamps at the start of a walker: CTX_TIMESTAMP and TIMESTAMP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Times {
+    context: u32,
+    card: u32,
+}
+
+/// A walker that an engine executes.
+pub struct PendingWalker {
+    run: WalkerRun,
+    started: Times,
+    /// All groups have ended; the post-sync operation is left.
+    done: bool,
+}
+
+impl PendingWalker {
+    /// The command that resumes the walker.
+    pub(super) fn resume_words(&self, ticket: u64) -> crate::compute::WalkerWords {
+        self.run.resume_words(ticket)
+    }
+}
+
+/// A dword of a timestamp packet. Software waits for it to be other than 1, so that value is not written (EU-025).
+fn packet(time: u32) -> u32 {
+    if time == 1 { 2 } else { time }
+}
+
+impl Streamer<'_> {
+    /// Begins a walker.
+    pub(super) fn compute_walker(&mut self, words: &[u32]) -> Flow {
+        let [x, y, z] = [0, 4, 8];
+        let indirect = [x, y, z].map(|axis: u32| self.registers.get(reg::DISPATCHDIM.wrapping_add(axis)));
+        match Walker::new(words, &self.running.compute, indirect) {
+            Ok(walker) => {
+                let run = WalkerRun::new(walker, self.unit);
+                self.begin(run);
+                Flow::Next
+            }
+            Err(error) => {
+                self.counters.refuse_walker(error);
+                Flow::Illegal
+            }
+        }
+    }
+
+    fn begin(&mut self, run: WalkerRun) {
+        let started = self.times();
+        self.running.pending = Some(Pending::Walker(Box::new(PendingWalker { run, started, done: false })));
+    }
+
+    /// Resumes the walker that the context's image has: its groups in flight, or from the group in the command on.
+    pub(super) fn resume_walker(&mut self, words: &[u32]) {
+        let parked = self.gt.parked.take(self.owner(), Walker::ticket(words));
+        match parked {
+            Some(run) => self.begin(run),
+            None => {
+                if let Ok(walker) = Walker::new(words, &self.running.compute, [0; 3]) {
+                    let run = WalkerRun::new(walker, self.unit);
+                    self.begin(run);
+                }
+            }
+        }
+    }
+
+    /// The context, as owner of a parked walker.
+    pub(super) fn owner(&self) -> Owner {
+        Owner { function: self.running.load.function, page: Descriptor::from(self.running.load.descriptor).lrca() }
+    }
+
+    /// The ticket for the walker of a context that is being saved; 0 if no group is in flight.
+    pub(super) fn ticket(&self) -> u64 {
+        match &self.running.pending {
+            Some(Pending::Walker(walker)) if !walker.run.at_boundary() => self.gt.parked.ticket(),
+            _ => 0,
+        }
+    }
+
+    /// Parks the walker of a context that was saved with `ticket`.
+    pub(super) fn park(&mut self, ticket: u64) {
+        if let Some(Pending::Walker(mut walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
+            self.counters.walkers.add(walker.run.take_counts());
+            if ticket == 0 {
+                walker.run.release(self.unit);
+            } else {
+                self.gt.parked.park(self.owner(), ticket, walker.run);
+            }
+        }
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
+    fn times(&self) -> Times {
+        let now = self.gt.timestamp();
+        Times { context: self.gt.context_clocks[self.id.index()].read(|| now), card: low(now) }
+    }
+
+    /// Executes a bounded part of the pending walker. A context that is to leave the engine leaves it at once, with its group in
+    /// flight, if the function may park another walker; otherwise at the end of the group.
+    pub(super) fn step_walker(&mut self) -> Result<Pace, Halt> {
+        let leaves = self.may_leave();
+        let Some(Pending::Walker(walker)) = &mut self.running.pending else { return Ok(Pace::Done) };
+        let function = self.running.load.function;
+        let room = !leaves || walker.run.at_boundary() || self.gt.parked.has_room(function, walker.run.host_bytes());
+        if leaves && !walker.done && room {
+            return Ok(Pace::Leave);
+        }
+        let (part, mut left) = (self.unit.part_cost, self.unit.step_cost);
+        while !walker.done {
+            let space = self.running.lrc.space;
+            let stop = walker.run.step(&mut self.gam, space, self.unit, part, leaves);
+            if let Some(ended) = walker.run.take_ended() {
+                self.counters.walkers.warn_ended(function, self.gt.engine(self.id).name, &ended);
+                if self.gt.unmodelled == Unmodelled::Fault {
+                    let address = self.running.position.address();
+                    return Err(Halt::Unmodelled { header: field::HEADER, address });
+                }
+            }
+            match stop {
+                RunStop::Done => walker.done = true,
+                RunStop::Boundary => return Ok(Pace::Leave),
+                RunStop::Deadlock => return Ok(Pace::Stalled),
+                RunStop::Fault(fault, place) => {
+                    if !self.gam.unanswered() {
+                        let name = self.gt.engine(self.id).name;
+                        self.counters.walkers.warn_fault(function, name, &fault, place.as_deref());
+                    }
+                    return Err(Halt::Fault(fault));
+                }
+                RunStop::Budget => {
+                    left = left.saturating_sub(part);
+                    let time = self.gt.clock.now().saturating_sub(self.started);
+                    if left == 0 || time > super::step::STEP_TIME || self.gam.unanswered() {
+                        return Ok(Pace::More);
+                    }
+                }
+            }
+        }
+        let (post_sync, started) = (walker.run.walker().post_sync, walker.started);
+        self.post_sync(post_sync, started).map_err(Halt::Fault)?;
+        if let Some(Pending::Walker(mut walker)) = self.running.pending.take() {
+            self.counters.walkers.add(walker.run.take_counts());
+            self.counters.walkers.walkers = self.counters.walkers.walkers.saturating_add(1);
+            let (kernel, counts) = (walker.run.walker().kernel_address(), walker.run.counts());
+            self.trace_event(|_| EventKind::Walker {
+                kernel,
+                groups: counts.groups,
+                instructions: counts.instructions,
+                faults: counts.faults,
+                outside: counts.outside,
+            });
+            walker.run.release(self.unit);
+        }
+        self.running.loops.effect();
+        Ok(Pace::Done)
+    }
+
+    /// The post-sync operation of a walker whose threads have ended.
+    fn post_sync(&mut self, operation: PostSync, started: Times) -> Result<(), Fault> {
+        let space = self.running.lrc.space;
+        match operation {
+            PostSync::None => Ok(()),
+            PostSync::Immediate { address, value } => self.gam.write_u64(space, address, value),
+            PostSync::Timestamp { address } => {
+                let ended = self.times();
+                let mut bytes = [0; 16];
+                let times = [started.context, started.card, ended.context, ended.card];
+                for (raw, time) in bytes.chunks_exact_mut(4).zip(times) {
+                    raw.copy_from_slice(&packet(time).to_le_bytes());
+                }
+                // The end of the context's time comes last: software waits for it (EU-025).
+                let (start, end) = bytes.split_at(8);
+                self.gam.write(space, address, start)?;
+                self.gam.write(space, address.wrapping_add(8), end)
+            }
+        }
+    }
+}

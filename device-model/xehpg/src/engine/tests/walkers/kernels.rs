@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Kernels that do not end, wait for each other or cannot be executed, beside other contexts.
+
+use arctic_eu::text::assemble;
+
+use super::*;
+use crate::memory::FaultReason;
+use crate::profile::Unmodelled;
+
+const END_OF_THREAD: &str = "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
+/// Never ends.
+const ENDLESS: &str = "L0:\n(W) jmpi L0\n";
+/// Waits for a second thread of the group, which does not exist.
+const ALONE_AT_BARRIER: &str = "
+(W)     mov (1|M0) r12.0<1>:ud 0x0:ud
+(W)     mov (1|M0) r12.2<1>:ud 0x2020000:ud
+(W)     send.gtwy (1|M0) null r12 null:0 0x0 0x02000004
+(W)     sync.bar null
+";
+/// Stores 7 at the address in r1.0 and r1.1, the inline data.
+const STORE: &str = "
+(W)     mov (1|M0) r10.0<1>:ud 0x7:ud
+(W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x08000584
+";
+/// Adds 1 to the dword at the address in the inline data, so many times as r1.2 says.
+const COUNT: &str = "
+(W)     mov (1|M0) r10.0<1>:ud 0x1:ud
+(W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
+(W)     mov (1|M0) r14.0<1>:ud r1.2<0;1,0>:ud
+LOOP:
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x0800058C
+(W)     add (1|M0) r14.0<1>:d r14.0<0;1,0>:d -1:w
+(W)     cmp (1|M0) (ne)f0.0 null<1>:d r14.0<0;1,0>:d 0:w
+(W&f0.0) jmpi LOOP
+";
+
+/// Assembles a kernel that ends its thread.
+fn kernel(text: &str) -> Vec<u32> {
+    let bytes = assemble(&format!("{text}{END_OF_THREAD}")).unwrap();
+    let mut dwords: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
+    dwords.resize(dwords.len().next_multiple_of(4), 0);
+    dwords
+}
+
+/// Kernels lie here in local memory; the instruction base is [`VA`].
+const KERNELS: u64 = 0x48_0000;
+
+/// COMPUTE_WALKER of groups of one thread of SIMD8, with inline data.
+fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
+    let mut words = vec![0; 39];
+    (words[0], words[4], words[5]) = (0x7208_0025, 1 << 25, 0xff);
+    (words[7], words[8], words[9]) = (groups, 1, 1);
+    (words[18], words[23]) = (kernel as u32, 1);
+    words[31..31 + inline.len()].copy_from_slice(inline);
+    words
+}
+
+/// STATE_BASE_ADDRESS with this instruction base.
+fn instruction_base(address: u64) -> [u32; 22] {
+    let mut words = [0; 22];
+    (words[0], words[10], words[11]) = (0x6101_0014, address as u32 | 1, (address >> 32) as u32);
+    words
+}
+
+fn target(at: u64) -> [u32; 2] {
+    [(VA + at) as u32, ((VA + at) >> 32) as u32]
+}
+
+impl EngineBench {
+    /// A context whose batch has a walker of this kernel.
+    fn kernel_context(&self, number: u64, text: &str, groups: u32, inline: &[u32]) -> Context {
+        let at = KERNELS + number * 0x1000;
+        self.write(at, &kernel(text));
+        let batch = [&instruction_base(VA)[..], &walker(at, groups, inline), &[END]].concat();
+        self.write(BATCH + number * 0x1000, &batch);
+        let context = self.context(number);
+        self.emit(context, &start(VA + BATCH + number * 0x1000));
+        context
+    }
+
+    fn begin(&mut self, context: Context) {
+        self.engine.load(&self.gt, Load { function: self.function, ..context.load() });
+    }
+
+    /// Steps the engine until the context has left it.
+    fn leave(&mut self) {
+        self.engine.request_preemption();
+        assert_eq!(self.run(), Outcome::Preempted);
+    }
+}
+
+/// EU-070, EU-074: an endless kernel leaves the engine at once, and others compute meanwhile. It goes on where it was. After
+/// its reset, the next context with the same address computes at once: it has none of the kernel.
+#[test]
+fn others_compute_beside_an_endless_kernel() {
+    for vf in [0, 3] {
+        let mut bench = EngineBench::new(EngineClass::Compute);
+        bench.give(Function::new(vf).unwrap());
+        let endless = bench.kernel_context(0, ENDLESS, 1, &[]);
+        let other = bench.kernel_context(1, STORE, 1, &target(DATA));
+        for round in 0..3 {
+            bench.begin(endless);
+            for _ in 0..3 {
+                assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+            }
+            bench.leave();
+            assert_eq!(bench.gt.parked.count(bench.function), 1);
+            bench.put(DATA, round);
+            // Once more from the start of its ring.
+            bench.put(other.image(0x05), 0);
+            assert_eq!((bench.submit(other), bench.get(DATA)), (Outcome::Complete, 7), "{round}");
+        }
+        bench.begin(endless);
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+        assert_eq!(bench.gt.parked.count(bench.function), 0);
+        bench.engine.reset(&bench.gt);
+        let next = bench.kernel_context(0, STORE, 1, &target(DATA + 4));
+        assert_eq!((bench.submit(next), bench.get(DATA + 4)), (Outcome::Complete, 7));
+    }
+}
+
+/// A new context at the address of one that was parked, and one whose driver has moved the head of the ring, have nothing of
+/// its kernel. The parked object is dropped.
+#[test]
+fn parked_kernels_belong_to_their_context() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let endless = bench.kernel_context(0, ENDLESS, 1, &[]);
+    for moved in [false, true] {
+        bench.begin(endless);
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+        bench.leave();
+        assert_eq!(bench.gt.parked.count(bench.function), 1);
+        let next = if moved {
+            bench.write(KERNELS, &kernel(STORE));
+            bench.emit(endless, &store(VA + DATA, 9));
+            // Behind the start of the batch.
+            bench.put(endless.image(0x05), 16);
+            endless
+        } else {
+            bench.kernel_context(0, STORE, 1, &target(DATA))
+        };
+        assert_eq!((bench.submit(next), bench.get(DATA)), (Outcome::Complete, if moved { 9 } else { 7 }));
+        assert_eq!(bench.gt.parked.count(bench.function), 0);
+        if !moved {
+            bench.kernel_context(0, ENDLESS, 1, &[]);
+        }
+    }
+}
+
+/// No group is executed twice, not even in part: the sum of atomic additions is right whenever the context leaves.
+#[test]
+fn groups_in_flight_are_not_repeated() {
+    let mut bench = EngineBench::new(EngineClass::Render);
+    bench.engine.unit = ComputeUnit::with_costs(7, 7);
+    let [low, high] = target(DATA);
+    let context = bench.kernel_context(0, COUNT, 5, &[low, high, 10]);
+    let mut left = 0;
+    loop {
+        bench.begin(context);
+        let outcome = bench.engine.step(&bench.gt, 1000);
+        if outcome == Outcome::Complete {
+            break;
+        }
+        bench.leave();
+        left += 1;
+    }
+    assert_eq!((bench.get(DATA), left > 20), (50, true), "{left}");
+    assert_eq!(bench.engine.counters().walkers.executed.groups, 5);
+}
+
+/// A ticket in memory that is not the context's own costs this context alone: its group is begun again.
+#[test]
+fn forged_tickets_find_nothing() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    bench.engine.unit = ComputeUnit::with_costs(50, 50);
+    let victim = bench.kernel_context(0, ENDLESS, 1, &[]);
+    let [low, high] = target(DATA);
+    let forger = bench.kernel_context(1, COUNT, 2, &[low, high, 100]);
+    for context in [victim, forger] {
+        bench.begin(context);
+        for _ in 0..8 {
+            assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+        }
+        bench.leave();
+    }
+    let counted = bench.get(DATA);
+    assert!(counted > 0 && counted < 100, "{counted}");
+    let layout = bench.gt.context_layout(bench.engine.id());
+    let ticket = layout.compute.unwrap() + crate::compute::STATE_DWORDS + 13;
+    assert_eq!(bench.get(victim.image(ticket)) + 1, bench.get(forger.image(ticket)));
+    bench.put(forger.image(ticket), bench.get(victim.image(ticket)));
+    bench.begin(forger);
+    while bench.engine.step(&bench.gt, 1000) == Outcome::More {}
+    assert_eq!(bench.get(DATA), 200 + counted, "from the start of its group");
+    assert_eq!(bench.gt.parked.count(bench.function), 1, "the victim's");
+}
+
+/// Beyond the limit of parked walkers a group runs to its end, and the context leaves then.
+#[test]
+fn parked_walkers_are_limited() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    bench.engine.unit = ComputeUnit::with_costs(50, 50);
+    let [low, high] = target(DATA);
+    let context = bench.kernel_context(0, COUNT, 2, &[low, high, 100]);
+    // As if so many contexts of the function were parked.
+    let parked = &bench.gt.parked;
+    for page in 1..=64 {
+        let words = walker(KERNELS, 1, &[]);
+        let walker = crate::compute::Walker::new(&words, &Default::default(), [0; 3]).unwrap();
+        let run = crate::compute::WalkerRun::new(walker, &mut ComputeUnit::default());
+        parked.park(crate::compute::Owner { function: bench.function, page }, parked.ticket(), run);
+    }
+    assert!(!bench.gt.parked.has_room(bench.function, 0) && bench.gt.parked.has_room(Function::new(1).unwrap(), 0));
+    bench.begin(context);
+    assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+    bench.leave();
+    assert_eq!((bench.get(DATA), bench.gt.parked.count(bench.function)), (100, 64));
+    bench.begin(context);
+    while bench.engine.step(&bench.gt, 1000) == Outcome::More {}
+    assert_eq!(bench.get(DATA), 200);
+    bench.gt.parked.drop_function(bench.function);
+    assert_eq!(bench.gt.parked.count(bench.function), 0);
+}
+
+/// EU-053: threads that wait for one another for ever keep the engine busy until its reset.
+#[test]
+fn a_deadlock_at_a_barrier_keeps_the_engine_busy() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let context = bench.kernel_context(0, ALONE_AT_BARRIER, 1, &[]);
+    bench.begin(context);
+    for _ in 0..3 {
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Spinning);
+    }
+    bench.leave();
+    bench.begin(context);
+    assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Spinning);
+    assert!(bench.engine.reset(&bench.gt).is_some());
+}
+
+/// EU-073: an access without a translation halts the context, with its address; so does code that does not exist.
+#[test]
+fn accesses_without_translation_fault() {
+    for (text, inline, address) in [(STORE, [0x1000, 0x7000], 0x7000_0000_1000), (ENDLESS, [0; 2], 0x3_0000_0000)] {
+        let mut bench = EngineBench::new(EngineClass::Compute);
+        let context = bench.kernel_context(0, text, 1, &inline);
+        if text == ENDLESS {
+            let batch = [&instruction_base(0x3_0000_0000)[..], &walker(0, 1, &[]), &[END]].concat();
+            bench.write(BATCH, &batch);
+        }
+        match bench.submit(context) {
+            Outcome::Halted(Halt::Fault(fault)) => {
+                assert_eq!(fault.address, address);
+                assert!(matches!(fault.reason, FaultReason::NotPresent { .. }));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// EU-073: an instruction that does not exist ends its thread, and is counted; with `unmodelled = "fault"` it halts the
+/// context.
+#[test]
+fn instructions_that_do_not_exist_end_their_thread() {
+    for unmodelled in [Unmodelled::Skip, Unmodelled::Fault] {
+        let mut profile = crate::registers::tests::profile();
+        profile.unmodelled = unmodelled;
+        let mut bench = EngineBench::of(profile, EngineClass::Compute, Arc::new(NullHost));
+        let context = bench.kernel_context(0, "(W) jmpi L0\nL0:\n", 2, &[]);
+        bench.write(KERNELS + 16, &[0x7f; 4]);
+        bench.emit(context, &store(VA + DATA, 7));
+        let outcome = bench.submit(context);
+        if unmodelled == Unmodelled::Skip {
+            assert_eq!((outcome, bench.get(DATA)), (Outcome::Complete, 7));
+            let expected = ("threads ended at instructions that cannot be executed".to_owned(), 2);
+            assert_eq!(bench.engine.counters().nonzero(), [expected].into());
+        } else {
+            assert!(matches!(outcome, Outcome::Halted(Halt::Unmodelled { .. })), "{outcome:?}");
+        }
+    }
+}
+
+/// EU-010, EU-014: state belongs to its context.
+#[test]
+fn contexts_have_their_own_state() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let contexts = [0, 1].map(|number| {
+        let at = KERNELS + 0x10_0000 * number;
+        let value = 5 + number as u32;
+        bench.write(at, &kernel(&STORE.replace("0x7:ud", &format!("{value:#x}:ud"))));
+        let context = bench.context(number);
+        bench.write(BATCH + number * 0x1000, &[&instruction_base(VA + at)[..], &[END]].concat());
+        bench.emit(context, &start(VA + BATCH + number * 0x1000));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+        context
+    });
+    for round in 0..4 {
+        for (number, context) in (0..).zip(contexts) {
+            let batch = BATCH + 0x8000 + number * 0x1000;
+            bench.write(batch, &[&walker(0, 1, &target(DATA))[..], &[END]].concat());
+            bench.emit(context, &start(VA + batch));
+            assert_eq!((bench.submit(context), bench.get(DATA)), (Outcome::Complete, 5 + number as u32), "{round}");
+        }
+    }
+}
+
+/// EU-047: code that was written between two walkers is executed as it is.
+#[test]
+fn code_that_has_changed_is_decoded_again() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    for value in [3, 4, 4, 3] {
+        let context = bench.kernel_context(0, &STORE.replace("0x7:ud", &format!("{value:#x}:ud")), 1, &target(DATA));
+        assert_eq!((bench.submit(context), bench.get(DATA)), (Outcome::Complete, value));
+    }
+}
