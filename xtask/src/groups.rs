@@ -48,6 +48,7 @@ const CARD: Group = Group {
         "arctic-gen6",
         "arctic-device-model",
         "arctic-gpu",
+        "arctic-guest-compute",
         "arctic-guest-agent",
         "arctic-guest-runner",
         "arctic-cli",
@@ -64,6 +65,7 @@ const CARD: Group = Group {
         "arctic-gen6",
         "arctic-device-model",
         "arctic-gpu",
+        "arctic-guest-compute",
         "arctic-guest-agent",
         "arctic-guest-runner",
         "arctic-cli",
@@ -253,6 +255,7 @@ mod tests {
         assert!(linked.contains("arctic-xehpg") && linked.contains("vm-memory"), "{linked:?}");
         for foreign in [
             "anyhow",
+            "arctic-guest-compute",
             "arctic-guest-agent",
             "arctic-guest-runner",
             "clap",

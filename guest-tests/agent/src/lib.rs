@@ -7,6 +7,7 @@
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
 //! - `arctic guest flr` resets a VF repeatedly and checks each reset.
+//! - `arctic guest compute` runs kernels through OpenCL and Level Zero.
 //! - `arctic guest passthrough` passes VFs on to inner guests.
 
 pub mod batch;
@@ -41,6 +42,7 @@ mod xe;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use arctic_guest_compute as compute;
 use clap::Parser;
 
 #[derive(Parser)]
@@ -59,6 +61,9 @@ enum Command {
     /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
     /// each
     Vfs(vfs::Vfs),
+    /// Run kernels through Intel's OpenCL and Level Zero drivers, and compare their results with the CPU; the drivers must be
+    /// installed (docs/compute.md)
+    Compute(compute::Compute),
     /// Pass VF 1 and VF 2 on to inner guests by vfio-pci, in a guest with a virtual IOMMU
     Passthrough(passthrough::Passthrough),
     /// Repeat a store, a copy and a fence on every engine class until a file appears
@@ -83,6 +88,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
+        Command::Compute(compute) => compute::run(compute),
         Command::Passthrough(passthrough) => passthrough::run(passthrough),
         Command::Rounds(rounds) => stress::run(rounds),
     };
