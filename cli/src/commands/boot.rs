@@ -36,6 +36,11 @@ use super::{VERSION, usage};
 /// vfio-pci: one after the other, both at once, one that is killed, one that loses its VF and gets it back. The report
 /// has one line per step; the run takes about three minutes.
 ///
+/// With --compute the guest has Intel's OpenCL and Level Zero drivers of Debian sid. It runs kernels on the PF and, with --vfs, on
+/// all VFs at the same time, and compares each result with the CPU; the report has one line per kernel. With --run and --shell
+/// the command or shell runs in a root with these drivers, where `arctic guest compute` runs the kernels; docs/compute.md
+/// describes how to run programs of your own.
+///
 /// Without --kernel, --modules and --qemu these components are downloaded from Debian, verified by apt's signatures,
 /// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic). Their versions are pinned, unless the
 /// mirror no longer has them, or with --newest; the report says which. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
@@ -60,6 +65,9 @@ pub struct Args {
     /// VFs and xe
     #[arg(long, requires = "vfs", conflicts_with_all = ["split", "provision", "run", "shell", "no_card"])]
     passthrough: bool,
+    /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
+    #[arg(long, conflicts_with_all = ["passthrough", "no_card"])]
+    compute: bool,
     /// Open a shell in the guest on this terminal; with --vfs the VFs exist but are not enabled, with --provision
     /// config it is the guest of VF 1
     #[arg(long, conflicts_with_all = ["run", "json"])]
@@ -120,7 +128,7 @@ pub struct GuestArgs {
     #[arg(long, value_name = "DIR")]
     share: Option<PathBuf>,
     /// Memory of each guest in MiB; default 2048 for a single guest, more with many VFs in it, 1024 for each of several
-    /// guests
+    /// guests; 1024 more with --compute
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(320..))]
     memory: Option<u32>,
     /// Directory for the guest's logs; default a new one in the cache
@@ -182,6 +190,19 @@ impl GuestArgs {
 }
 
 impl Args {
+    /// The options of the run.
+    fn options(&self) -> Result<Options> {
+        let options = self.guest.options(self.functions(), Duration::from_secs(self.timeout))?;
+        if self.compute && options.integrated {
+            let reason = "--compute needs a Flex card: omit --card, or name another one";
+            return Err(usage(anyhow::anyhow!(reason)));
+        }
+        if self.compute && options.driver != Driver::Xe {
+            return Err(usage(anyhow::anyhow!("--compute needs xe: omit --driver {}", options.driver)));
+        }
+        Ok(Options { compute: self.compute, ..options })
+    }
+
     fn functions(&self) -> Functions {
         match (self.vfs.vfs, self.provision.as_str()) {
             (None, _) => Functions::Physical,
@@ -219,7 +240,7 @@ impl Sink for Printer {
 
 /// Runs `arctic boot`.
 pub fn run(args: Args) -> Result<ExitCode> {
-    let options = args.guest.options(args.functions(), Duration::from_secs(args.timeout))?;
+    let options = args.options()?;
     let mode = match (args.shell, args.run) {
         (true, _) => Mode::Shell,
         (false, Some(command)) => Mode::Run(command),
@@ -245,6 +266,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         if let Some(line) = skipped::line(&report.skipped_commands, report.integrated) {
             complain(format_args!("skipped     {line}"));
+        }
+        if let Some(line) = &report.compute_note {
+            complain(line);
         }
         if let Some(line) = clocks::inconclusive(&report.clocks) {
             complain(&line);
@@ -354,6 +378,25 @@ mod tests {
         }
     }
 
+    /// Kernels run in every topology but that of inner guests, and with xe only.
+    #[test]
+    fn compute_needs_xe_and_a_flex_card() {
+        let options = |words: &str| {
+            let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace())).unwrap().args;
+            args.options().map_err(|error| error.to_string())
+        };
+        for words in ["--compute", "--compute --vfs 7", "--compute --vfs 3 --split", "--compute --run clinfo --json"] {
+            assert!(options(words).unwrap().compute, "{words}");
+        }
+        assert!(!options("").unwrap().compute);
+        for (words, reason) in [
+            ("--compute --driver i915", "--compute needs xe: omit --driver i915"),
+            ("--compute --card ivb", "--compute needs a Flex card: omit --card, or name another one"),
+        ] {
+            assert_eq!(options(words).unwrap_err(), reason, "{words}");
+        }
+    }
+
     /// A limit that would overflow a clock is rejected when the command line is parsed.
     #[test]
     fn time_limits_are_bounded() {
@@ -391,6 +434,8 @@ mod tests {
             "--vfs 2 --passthrough --provision config",
             "--vfs 2 --passthrough --shell",
             "--vfs 2 --passthrough --run ls",
+            "--vfs 2 --passthrough --compute",
+            "--compute --no-card",
         ] {
             let error = parse(words).unwrap_err().to_string();
             let first = error.lines().next().unwrap();

@@ -110,6 +110,8 @@ enum Command {
         arctic boot --vfs 3 --split\n  \
         arctic boot --vfs 2 --provision config\n  \
         arctic boot --vfs 2 --passthrough\n  \
+        arctic boot --compute --vfs 1\n  \
+        arctic boot --compute --share DIR --run '/share/my-opencl-program'\n  \
         arctic boot --vfs 2 --pci-port\n  \
         arctic boot --shell --card small --kernel bzImage --modules out/lib/modules/7.2.0")]
     Boot(Box<boot::Args>),

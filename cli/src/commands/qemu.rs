@@ -20,7 +20,7 @@ use arctic_guest_runner::guest_process::{Options, Server};
 use arctic_guest_runner::process::{Child, POLL_INTERVAL};
 use arctic_guest_runner::progress::{Progress, StderrProgress};
 use arctic_guest_runner::viommu::Viommu;
-use arctic_guest_runner::{interrupt, path, skipped, terminal, tsc};
+use arctic_guest_runner::{devices, image, interrupt, path, skipped, terminal, tsc};
 
 use super::boot::failure;
 use super::card_args::{CardArgs, VfArgs};
@@ -81,6 +81,9 @@ pub struct Args {
     /// Processors of the guest
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
     cpus: u8,
+    /// Add a read-only drive with Intel's OpenCL and Level Zero drivers, serial number arctic-compute (docs/compute.md)
+    #[arg(long)]
+    compute: bool,
     /// Leave this terminal alone: for a guest with a display, or with serial ports of its own
     #[arg(long)]
     no_console: bool,
@@ -103,6 +106,8 @@ enum Firmware {
 
 /// Slot of the disk: before those that QEMU gives to the devices of the user's arguments, so that it is /dev/vda.
 const DISK_SLOT: &str = "1.0";
+/// Slot of the drive with the compute stack.
+const COMPUTE_SLOT: &str = "1b.0";
 /// Printed if the guest's console is on a terminal.
 const CONSOLE: &str = "console     Ctrl-A X ends QEMU, Ctrl-A C is its monitor, Ctrl-C goes to the guest";
 /// Time for QEMU to end after SIGTERM.
@@ -137,7 +142,8 @@ fn launch(args: &Args) -> Result<ExitCode> {
     options.own.uefi = args.firmware == Firmware::Ovmf;
     let cache = Cache::open()?;
     let (qemu, bios) = artifacts::qemu(&options.own, &cache, &progress)?;
-    let guest = args.guest(format, bios.as_deref(), tsc::host_khz());
+    let drive = args.compute.then(|| compute_image(&cache, options.own.newest, &progress)).transpose()?;
+    let guest = args.guest(format, bios.as_deref(), drive.as_deref(), tsc::host_khz());
     let served = options.served().context("the options have no card")?;
     if args.print {
         let dir = &*printed_dir();
@@ -189,8 +195,15 @@ impl Args {
         Connection::at(String::new(), dir, PathBuf::new().into(), functions).qemu
     }
 
-    /// QEMU's arguments for the guest: processors, firmware, disk in its `format`, kernel and console, then the user's.
-    fn guest(&self, format: Option<&str>, bios: Option<&Path>, tsc_khz: Option<u32>) -> Vec<OsString> {
+    /// QEMU's arguments for the guest: processors, firmware, disk in its `format`, drive with the image `compute`, kernel and
+    /// console, then the user's.
+    fn guest(
+        &self,
+        format: Option<&str>,
+        bios: Option<&Path>,
+        compute: Option<&Path>,
+        tsc_khz: Option<u32>,
+    ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = ["-smp".into(), self.cpus.to_string().into()].into();
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         add("-display", "none".into());
@@ -205,6 +218,10 @@ impl Args {
             add("-drive", path::in_option("file=", disk, &format!(",format={format},if=none,id=disk")));
             add("-device", format!("virtio-blk-pci,drive=disk,addr={DISK_SLOT}").into());
         }
+        if let Some(image) = compute {
+            arguments.extend(devices::compute_drive(image, COMPUTE_SLOT));
+        }
+        let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         if let Some(kernel) = &self.kernel {
             add("-kernel", kernel.into());
             if let Some(initrd) = &self.initrd {
@@ -253,6 +270,15 @@ impl Args {
             thread::sleep(POLL_INTERVAL);
         }
     }
+}
+
+/// The image with the compute stack.
+fn compute_image(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<PathBuf> {
+    let stack = artifacts::compute(cache, newest, progress)?;
+    if let Some(note) = stack.note() {
+        progress.print_line(&note);
+    }
+    image::compute::obtain(&stack, &artifacts::busybox(cache, newest, progress)?, cache, progress)
 }
 
 /// The format of a disk image, by its name. The contents do not decide: a guest can write the header of another format, in
@@ -316,7 +342,12 @@ mod tests {
         let args = parse(words).unwrap();
         let options = args.options().unwrap();
         let format = args.disk.is_some().then_some("raw");
-        let guest = args.guest(format, (args.firmware == Firmware::Ovmf).then_some(Path::new("/f")), Some(2_000_000));
+        let guest = args.guest(
+            format,
+            (args.firmware == Firmware::Ovmf).then_some(Path::new("/f")),
+            args.compute.then_some(Path::new("/i")),
+            Some(2_000_000),
+        );
         let card = args.card_arguments(&options, Path::new("/c"));
         card.into_iter().chain(guest.into_iter().map(|word| word.into_string().unwrap())).collect()
     }
@@ -346,6 +377,9 @@ mod tests {
         assert!(text.contains("size=1500M,share=on -m 1500M") && text.contains("-smp 1"), "{text}");
         assert!(text.contains("-bios /f -kernel k -initrd i"), "{text}");
         assert!(text.contains("intel-iommu,") && text.ends_with(&format!("-append {command_line} -m 1G")), "{text}");
+        let text = arguments("--disk a --compute").join(" ");
+        let drive = "-drive file=/i,format=raw,if=none,id=compute,readonly=on -device virtio-blk-pci,drive=compute,serial=arctic-compute,addr=1b.0";
+        assert!(text.contains(drive), "{text}");
         let text = arguments("--no-console --disk a").join(" ");
         assert!(text.contains("-monitor none") && !text.contains("stdio"), "{text}");
     }

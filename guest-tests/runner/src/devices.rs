@@ -2,6 +2,12 @@
 //! QEMU's arguments for a machine in which the card works, and for the card's functions as its devices. `arctic boot`,
 //! `arctic qemu` and the arguments that `arctic serve` prints have them in common.
 
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::image::compute::SERIAL;
+use crate::path;
+
 /// Processor of a guest. With QEMU's default of 40 address bits the firmware leaves too little address space for the
 /// card's BARs.
 pub const PROCESSOR: &str = "max,phys-bits=46";
@@ -197,6 +203,13 @@ impl Device<'_> {
         }
         ["-device".into(), device.to_string()]
     }
+}
+
+/// QEMU's arguments for a read-only drive with the compute stack at slot `address`.
+pub fn compute_drive(image: &Path, address: &str) -> [OsString; 4] {
+    let device = format!("virtio-blk-pci,drive=compute,serial={SERIAL},addr={address}");
+    let drive = path::in_option("file=", image, ",format=raw,if=none,id=compute,readonly=on");
+    ["-drive".into(), drive, "-device".into(), device.into()]
 }
 
 /// An argument, quoted for a shell if necessary.

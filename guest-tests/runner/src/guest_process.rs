@@ -2,6 +2,7 @@
 //! The card's server process and the guests of a run: obtains the components, starts server and VMs, delivers the
 //! guests' events, and shuts everything down.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -65,6 +66,8 @@ pub struct Options {
     pub unmodelled: Option<String>,
     /// An IOMMU in each guest, which translates the card's functions.
     pub viommu: Option<Viommu>,
+    /// Whether the guests have Intel's OpenCL and Level Zero drivers.
+    pub compute: bool,
     /// Additional arguments of QEMU, separated by white space.
     pub qemu_arguments: String,
 }
@@ -91,8 +94,14 @@ impl Options {
             trace: None,
             unmodelled: None,
             viommu: None,
+            compute: false,
             qemu_arguments: String::new(),
         }
+    }
+
+    /// Memory in MiB of a guest for which `default` is enough without the drivers of [`Self::compute`].
+    pub fn guest_memory(&self, default: u32) -> u32 {
+        self.memory.unwrap_or(if self.compute { default + MEMORY_OF_COMPUTE } else { default })
     }
 
     /// The options of the card's server; `None` without a card.
@@ -116,6 +125,8 @@ const MEMORY_OF_A_VF: u32 = 32;
 /// Guest memory in MiB of a guest with inner guests: two of these in huge pages, one in other memory, and the image with
 /// QEMU.
 const MEMORY_OF_PASSTHROUGH: u32 = 2560;
+/// Additional memory in MiB of a guest with OpenCL's drivers: their libraries, and the compiler.
+const MEMORY_OF_COMPUTE: u32 = 1024;
 /// Memory in MiB of each guest in a run with several guests.
 pub const MEMORY_OF_MANY: u32 = 1024;
 
@@ -167,8 +178,16 @@ pub struct Setup<'a> {
     /// The components in use.
     pub parts: Parts,
     cache: Cache,
+    compute: Option<ComputeDrive>,
     /// Directory of this run's logs.
     pub folder: PathBuf,
+}
+
+/// The drive with the compute stack.
+struct ComputeDrive {
+    image: PathBuf,
+    versions: BTreeMap<String, String>,
+    note: Option<String>,
 }
 
 impl<'a> Setup<'a> {
@@ -180,13 +199,33 @@ impl<'a> Setup<'a> {
         }
         let cache = Cache::open()?;
         let parts = artifacts::obtain(&options.own, &cache, progress)?;
+        let compute = match options.compute {
+            true => {
+                let stack = artifacts::compute(&cache, options.own.newest, progress)?;
+                let image = image::compute::obtain(&stack, &parts.tools.busybox, &cache, progress)?;
+                Some(ComputeDrive { image, note: stack.note(), versions: stack.versions })
+            }
+            false => None,
+        };
         let folder = match &options.log {
             Some(folder) => folder.clone(),
             None => cache.new_run(scenario)?,
         };
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         let folder = fs::canonicalize(folder)?;
-        Ok(Self { options, parts, cache, folder })
+        Ok(Self { options, parts, cache, compute, folder })
+    }
+
+    /// Versions of the components.
+    pub fn versions(&self) -> BTreeMap<String, String> {
+        let mut versions = self.parts.versions.clone();
+        versions.extend(self.compute.iter().flat_map(|drive| drive.versions.clone()));
+        versions
+    }
+
+    /// What is to be said about the versions of the compute stack.
+    pub fn compute_note(&self) -> Option<&str> {
+        self.compute.as_ref()?.note.as_deref()
     }
 
     /// The guests' driver for the card.
@@ -233,6 +272,7 @@ impl<'a> Setup<'a> {
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
             passthrough: self.passthrough(),
+            compute: self.compute.is_some(),
         };
         image::build(&self.parts, &extra, &self.cache, &mut image, progress)?;
         Ok(image)
@@ -263,11 +303,12 @@ impl<'a> Setup<'a> {
             bios: self.parts.uefi.as_deref(),
             kernel: &self.parts.kernel,
             image,
-            memory: self.options.memory.unwrap_or(spec.memory),
+            memory: self.options.guest_memory(spec.memory),
             functions: &functions,
             place: self.options.place,
             results: &self.results(spec)?,
             share: self.options.share.as_deref(),
+            compute: self.compute.as_ref().map(|drive| drive.image.as_path()),
             driver: self.options.driver,
             device: self.options.device,
             integrated: self.options.integrated,

@@ -27,6 +27,7 @@ use crate::viommu::{self, Viommu};
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
 const SHARE_SLOT: &str = "1e.0";
+const COMPUTE_SLOT: &str = "1a.0";
 
 /// Kernel arguments of every guest: all messages are printed on the console, so that the log is complete even after a
 /// crash.
@@ -72,6 +73,8 @@ pub struct Machine<'a> {
     pub results: &'a Path,
     /// Host directory mounted on /share.
     pub share: Option<&'a Path>,
+    /// Image of a read-only drive with the compute stack.
+    pub compute: Option<&'a Path>,
     /// The guest's driver for the card.
     pub driver: Driver,
     /// PCI device ID of the card.
@@ -202,6 +205,9 @@ impl Machine<'_> {
             add("-fsdev", path::in_option(&format!("local,id={tag},path="), folder, options));
             add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}").into());
         }
+        if let Some(image) = self.compute {
+            arguments.extend(devices::compute_drive(image, COMPUTE_SLOT));
+        }
         if !self.functions.is_empty() {
             arguments.extend(self.place.arguments().into_iter().map(OsString::from));
         }
@@ -319,6 +325,7 @@ mod tests {
             place: Place::FIRST,
             results: Path::new("/r"),
             share: None,
+            compute: None,
             tsc_khz: None,
             append: "",
             driver: Driver::Xe,
@@ -344,14 +351,23 @@ mod tests {
         let functions = [PathBuf::from("/s/pf.sock")];
         let mut machine = machine(&qemu, &kernel, &image, &functions);
         machine.further = "-bios  /ovmf -m 3G";
+        machine.compute = Some(Path::new("/a,b.ext4"));
         for (viommu, name) in [(Viommu::Intel, "intel-iommu,"), (Viommu::Amd, "amd-iommu,")] {
             machine.viommu = Some(viommu);
             machine.requester = Some(Path::new("/s/ecam.sock"));
             let arguments: Vec<String> =
                 machine.arguments(&[]).unwrap().into_iter().map(|word| word.into_string().unwrap()).collect();
             let position = |text: &str| arguments.iter().position(|word| word.contains(text)).expect(text);
-            let order =
-                ["memory-backend-memfd", name, "/ovmf", "virtio-serial-pci", "pf.sock", "pxb-pcie,", "ecam.sock"];
+            let order = [
+                "memory-backend-memfd",
+                name,
+                "/ovmf",
+                "virtio-serial-pci",
+                "file=/a,,b.ext4,format=raw",
+                "pf.sock",
+                "pxb-pcie,",
+                "ecam.sock",
+            ];
             assert!(order.iter().map(|text| position(text)).is_sorted(), "{arguments:?}");
             assert!(arguments.join(" ").contains("-bios /ovmf -m 3G"), "{arguments:?}");
         }

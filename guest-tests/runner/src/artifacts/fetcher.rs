@@ -14,7 +14,7 @@ use super::apt::Apt;
 use super::kernel::{self, Kernel, SUITES, Suite};
 use super::mirror::Mirror;
 use super::qemu::Qemu;
-use super::{Own, pins};
+use super::{Own, compute, pins};
 use crate::cache::{Cache, Lock};
 use crate::progress::Progress;
 
@@ -58,8 +58,14 @@ const IGT: Component = Component {
 };
 const OVMF: Component =
     Component { name: "ovmf", suites: SUITES, closure: false, packages: |_| Ok(vec!["ovmf".into()]) };
+const COMPUTE: Component = Component {
+    name: "compute",
+    suites: &[compute::SUITE],
+    closure: true,
+    packages: |_| Ok(compute::PACKAGES.iter().map(|name| (*name).into()).collect()),
+};
 /// The components whose packages are in `pinned.tsv`.
-pub(super) const PINNED: [&Component; 5] = [&QEMU, &KERNEL, &TOOLS, &IGT, &OVMF];
+pub(super) const PINNED: [&Component; 6] = [&QEMU, &KERNEL, &TOOLS, &IGT, &OVMF, &COMPUTE];
 
 /// The packages of the newest kernel 7.2, else of the newest 7.x.
 fn kernel_packages(apt: &Apt) -> Result<Vec<String>> {
@@ -280,6 +286,11 @@ impl<'a> Fetcher<'a> {
             }
         }
         Ok(MEDIA.iter().map(|package| (*package).to_owned()).zip(versions).collect())
+    }
+
+    pub(super) fn compute(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let packages = self.unpack(&COMPUTE, root)?;
+        compute::REPORTED.iter().map(|name| Ok(((*name).into(), version_of(&packages, name)?))).collect()
     }
 
     pub(super) fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {

@@ -3,6 +3,7 @@
 //! supplied by the user.
 
 mod apt;
+mod compute;
 mod fetcher;
 mod kernel;
 mod mirror;
@@ -20,6 +21,7 @@ use crate::process::find_program;
 use crate::progress::Progress;
 use fetcher::{Fetcher, KERNEL_PACKAGE, PINNED, SOURCE_PACKAGE};
 
+pub use compute::{ComputeStack, compute};
 pub use kernel::{Kernel, Suite};
 pub use qemu::Qemu;
 pub use tools::Tools;
@@ -101,6 +103,12 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
 pub fn qemu(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<(Qemu, Option<PathBuf>)> {
     let mut fetcher = Fetcher::new(cache, progress, own.newest);
     fetcher.qemu_and_firmware(own, &mut BTreeMap::new())
+}
+
+/// Obtains busybox alone, from the cache or from Debian.
+pub fn busybox(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<PathBuf> {
+    let mut fetcher = Fetcher::new(cache, progress, newest);
+    Ok(Tools::of_debian(&fetcher.entry("tools", &mut BTreeMap::new(), Fetcher::tools)?).busybox)
 }
 
 /// The files that modules of the downloaded kernel are built from.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use arctic_guest_agent::report::{CardInfo, WorkReport};
 
 use super::BootReport;
+use super::compute::{self, Target};
 use super::job::{PICTURE, WORK_REPORT};
 use super::serial::Guest;
 use crate::card::CardReport;
@@ -54,6 +55,8 @@ pub(super) struct Evidence<'a> {
     pub results: &'a Path,
     /// Whether the kernel is user-supplied.
     pub own_kernel: bool,
+    /// The functions on which the guest ran kernels instead of the usual work.
+    pub compute: &'a [Target],
     /// Whether the kernel has the module `mei_gsc`, with which hotplug loads `mei` and `mei_me`.
     pub mei_gsc: bool,
 }
@@ -90,15 +93,19 @@ pub(super) fn check_guest(report: &mut BootReport, evidence: &Evidence<'_>) -> O
             probe(evidence),
             guest.probe_seconds(),
         ));
-        match work(evidence) {
-            Ok(work) => card = add_work(report, evidence, work),
-            Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
+        match evidence.compute {
+            [] => match work(evidence) {
+                Ok(work) => card = add_work(report, evidence, work),
+                Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
+            },
+            targets => compute::evaluate(report, evidence, targets),
         }
     }
     if let Role::Physical { .. } = evidence.role {
         report.results.push(evidence.check("hotplug", hotplug(evidence), 0.0));
     }
-    if let Role::Physical { .. } | Role::Integrated = evidence.role {
+    let draws = matches!(evidence.role, Role::Physical { .. } | Role::Integrated) && evidence.compute.is_empty();
+    if draws {
         let problems = match picture(evidence, &report.log) {
             Ok(path) => {
                 report.picture = Some(path.into());
@@ -269,7 +276,7 @@ mod tests {
         let results = folder.path();
         let place = if role == Role::Integrated { Place::INTEGRATED } else { Place::FIRST };
         let (name, driver, own_kernel, mei_gsc) = ("", Driver::Xe, false, true);
-        let evidence = Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc };
+        let evidence = Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc, compute: &[] };
         check_guest(&mut report, &evidence);
         report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
@@ -338,6 +345,7 @@ mod tests {
             results: folder.path(),
             own_kernel: false,
             mei_gsc: true,
+            compute: &[],
         };
         assert!(check_guest(&mut report, &evidence).is_some());
         let names: Vec<&str> = report.results.iter().map(|result| result.test.as_str()).collect();
@@ -361,7 +369,8 @@ mod tests {
             let role = Role::Physical { vfs: 0 };
             let (guest, results) = (&guest, Path::new(""));
             let (name, driver, place, own_kernel) = ("", Driver::I915, Place::FIRST, true);
-            let evidence = Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc };
+            let evidence =
+                Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc, compute: &[] };
             [hotplug(&evidence), probe(&evidence)].concat()
         };
         assert_eq!(problems(&["i915"], OLD, false), [""; 0]);

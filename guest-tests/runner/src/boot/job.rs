@@ -2,8 +2,9 @@
 //! The shell scripts that the guests' init runs, and the files that guests and host exchange in addition to control
 //! messages.
 
-use super::Mode;
+use super::{Mode, compute};
 use crate::card::Functions;
+use crate::guest_process::Options;
 use crate::terminal;
 
 /// File name of the report of `arctic guest work` on the results share.
@@ -63,13 +64,35 @@ impl Part {
         }
     }
 
-    /// The shell commands of the job. `card` is the PCI address of the card in the guest.
-    fn task(self, card: &str) -> String {
+    /// The shell commands of the job. They set STATUS.
+    fn task(self, options: &Options) -> String {
+        let card = options.place.address(0);
         let work = format!("arctic guest work --out /mnt/{WORK_REPORT}");
+        let kernels = |first| compute::commands(&compute::alone(options.place, first), options.limit);
+        let (of_pf, of_vf) = match options.compute {
+            true => (kernels(true), kernels(false)),
+            false => (format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\n"), format!("{work}\nSTATUS=$?\n")),
+        };
         match self {
-            Self::All { vfs: 0 } => format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\n"),
+            Self::All { vfs } if options.compute => {
+                let kernels = compute::commands(&compute::together(options.place, vfs), options.limit);
+                let [(_, up, _), (_, down, _), ..] = STEPS;
+                let change = |count, file| {
+                    format!("arctic guest vfs --pf {card} --count {count} --out /mnt/{file} || ENABLED=1\n")
+                };
+                match vfs {
+                    0 => kernels,
+                    _ => format!(
+                        "ENABLED=0\necho mark {BEFORE} >&3\n{}{kernels}echo mark {WORKED} >&3\n{}\
+                         [ $ENABLED = 0 ] || STATUS=1\n",
+                        change(vfs, up),
+                        change(0, down)
+                    ),
+                }
+            }
+            Self::All { vfs: 0 } => of_pf,
             Self::All { vfs } => {
-                let mut text = format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\necho mark {BEFORE} >&3\n");
+                let mut text = format!("{of_pf}echo mark {BEFORE} >&3\n");
                 for (index, (_, file, there)) in STEPS.iter().enumerate() {
                     let count = if *there { vfs } else { 0 };
                     text += &format!("arctic guest vfs --pf {card} --count {count} --out /mnt/{file} || STATUS=1\n");
@@ -88,7 +111,7 @@ impl Part {
                     "echo mark {BEFORE} >&3\n\
                      if arctic guest vfs --pf {card} --count {vfs} --no-driver --out /mnt/{up}; then\n\
                      echo vfs {vfs} >&3\n\
-                     {work} --picture /mnt/{PICTURE}\nSTATUS=$?\n\
+                     {of_pf}\
                      arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || STATUS=1\n\
                      arctic guest vfs --pf {card} --count 0 --out /mnt/{down} || STATUS=1\n\
                      else STATUS=1; fi\n"
@@ -97,27 +120,36 @@ impl Part {
             Self::Consumer => format!(
                 "echo waiting >&3\n\
                  while [ ! -e /mnt/{GO} ]; do sleep 0.1; done\n\
-                 {work}\nSTATUS=$?\necho mark {WORKED} >&3\n"
+                 {of_vf}echo mark {WORKED} >&3\n"
             ),
         }
     }
 }
 
-/// Returns the script for `part`, in a guest with the card at the PCI address `card`.
-pub(super) fn of_part(part: Part, card: &str) -> String {
-    around(&part.task(card))
+/// The steps with VFs in the same guest as the PF. In a run with kernels the VFs are enabled once.
+pub(super) fn steps(compute: bool) -> &'static [(&'static str, &'static str, bool)] {
+    if compute { &STEPS[..2] } else { &STEPS }
 }
 
-/// Returns the script for a run's only guest, with the card at the PCI address `card`.
-pub(super) fn only(mode: &Mode, functions: Functions, card: &str) -> String {
+/// Returns the script for `part`.
+pub(super) fn of_part(part: Part, options: &Options) -> String {
+    around(&part.task(options))
+}
+
+/// Returns the script for a run's only guest.
+pub(super) fn only(mode: &Mode, options: &Options) -> String {
     match mode {
-        Mode::Work => of_part(Part::only(functions), card),
+        Mode::Work => of_part(Part::only(options.functions), options),
         Mode::Shell => {
             let size =
                 terminal::size().map(|(rows, columns)| format!("stty -F /dev/hvc0 rows {rows} cols {columns}\n"));
-            let shell = "setsid -c sh -i < /dev/hvc0 > /dev/hvc0 2>&1\nSTATUS=$?\n";
+            let shell = match options.compute {
+                true => compute::user_commands(None),
+                false => "setsid -c sh -i < /dev/hvc0 > /dev/hvc0 2>&1\nSTATUS=$?\n".to_owned(),
+            };
             around(&format!("cd /root\n{}{shell}", size.unwrap_or_default()))
         }
+        Mode::Run(command) if options.compute => around(&compute::user_commands(Some(command))),
         // In a subshell, so that `exit` ends only the user's command.
         Mode::Run(command) => around(&format!("( cd /root\n{command}\n)\nSTATUS=$?\n")),
     }
@@ -133,12 +165,17 @@ fn around(task: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::devices::Place;
 
-    const CARD: &str = "0000:01:00.0";
+    /// Options of a card behind a root port.
+    fn options(compute: bool) -> Options {
+        let place = Place { bus: 1, devfn: 0, port: None };
+        Options { place, compute, ..Options::new("arctic".into(), "flex170", 0x56c0) }
+    }
 
     #[test]
     fn exit_in_a_user_command_does_not_end_the_job() {
-        let text = only(&Mode::Run("exit 7".into()), Functions::Physical, CARD);
+        let text = only(&Mode::Run("exit 7".into()), &options(false));
         assert!(text.contains("( cd /root\nexit 7\n)\nSTATUS=$?\n"), "{text}");
         assert!(text.contains("taint"));
     }
@@ -153,17 +190,33 @@ mod tests {
             Part::Provider { vfs: 3 },
             Part::Consumer,
         ] {
-            let text = of_part(part, CARD);
-            let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
-            assert!(status.success(), "{text}");
+            for compute in [false, true] {
+                let text = of_part(part, &options(compute));
+                let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
+                assert!(status.success(), "{text}");
+            }
         }
+    }
+
+    /// The kernels run while the VFs are enabled, and the status of each part is kept.
+    #[test]
+    fn kernels_run_between_enabling_and_disabling_the_vfs() {
+        let text = of_part(Part::All { vfs: 1 }, &options(true));
+        let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word} is not in {text}"));
+        let order = ["--count 1", "compute vf1 0000:01:00.1", "STATUS=0", "mark worked", "--count 0", "STATUS=1\necho"];
+        assert!(order.iter().map(|word| at(word)).is_sorted(), "{text}");
+        assert!(!text.contains("guest work"), "{text}");
+        let text = of_part(Part::Provider { vfs: 2 }, &options(true));
+        assert!(text.contains("compute card 0000:01:00.0 --source") && !text.contains("guest work"), "{text}");
+        assert!(!of_part(Part::Consumer, &options(true)).contains("--source"));
+        assert_eq!((steps(true).len(), steps(false).len()), (2, 4));
     }
 
     /// After the PF's work, the VFs are enabled and disabled twice. Memory is sampled before the VFs are enabled and
     /// after their first work.
     #[test]
     fn job_enables_and_disables_vfs_twice_after_the_work_of_the_pf() {
-        let text = of_part(Part::All { vfs: 7 }, CARD);
+        let text = of_part(Part::All { vfs: 7 }, &options(false));
         let wanted = [
             "guest work",
             "mark before",
@@ -179,6 +232,6 @@ mod tests {
             let at = rest.find(word).unwrap_or_else(|| panic!("{word} is not in order in {text}"));
             rest = &rest[at + word.len()..];
         }
-        assert!(!of_part(Part::All { vfs: 0 }, CARD).contains("guest vfs"));
+        assert!(!of_part(Part::All { vfs: 0 }, &options(false)).contains("guest vfs"));
     }
 }

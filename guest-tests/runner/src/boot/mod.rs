@@ -3,6 +3,7 @@
 //! user's shell or command.
 
 mod checks;
+mod compute;
 mod job;
 mod multi_guest;
 mod orchestrator;
@@ -29,6 +30,7 @@ use crate::report::{self, SCHEMA, TestResult, Totals};
 use crate::skipped::Skipped;
 use crate::terminal;
 use checks::{Evidence, Role};
+pub use compute::{ComputeLine, KernelVerdict};
 use serial::{Follower, NeverUp, Step};
 use vf_checks::Marks;
 pub use vf_checks::{MemoryReport, Phase, VfLine};
@@ -117,6 +119,10 @@ pub struct BootReport {
     pub card_directory: Option<PrintedPath>,
     /// File of the picture that the guest drew.
     pub picture: Option<PrintedPath>,
+    /// The kernels of each function, in a run with kernels.
+    pub compute: Vec<ComputeLine>,
+    /// What is to be said about the versions of the drivers that ran them.
+    pub compute_note: Option<String>,
     /// Exit status of the command or shell in the guest.
     pub status: Option<i32>,
 }
@@ -129,7 +135,8 @@ impl BootReport {
             driver: options.driver,
             integrated: options.integrated,
             card: options.card.clone().unwrap_or_else(|| "none".into()),
-            versions: setup.parts.versions.clone(),
+            versions: setup.versions(),
+            compute_note: setup.compute_note().map(str::to_owned),
             log: setup.folder.clone().into(),
             ..Self::default()
         }
@@ -151,6 +158,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
         multi_guest::check_memory(options)?;
     }
     passthrough::check_memory(options)?;
+    compute::check_memory(options)?;
     let setup = Setup::prepare(options, "boot", progress)?;
     let load = Snapshot::take();
     let mut report = match several {
@@ -182,7 +190,7 @@ fn alone(
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let spec = GuestSpec::only(options.functions);
-    let image = setup.build_image(job::only(mode, options.functions, &options.place.address(0)), &[], progress)?;
+    let image = setup.build_image(job::only(mode, options), &[], progress)?;
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
     let mut server = setup.serve(1, progress)?;
@@ -243,6 +251,7 @@ fn alone(
             results: &setup.results(&spec)?,
             own_kernel: setup.parts.kernel_is_own,
             mei_gsc: modules::has_mei_gsc(&setup.parts)?,
+            compute: &if options.compute { compute::together(options.place, vfs) } else { Vec::new() },
         };
         if let Functions::Passthrough(_) = options.functions {
             passthrough::evaluate(&mut report, &evidence);
@@ -250,7 +259,8 @@ fn alone(
             checks::check_guest(&mut report, &evidence);
         }
         if let Functions::Together(vfs) = options.functions {
-            vf_checks::together(&mut report, &evidence, vfs, &marks);
+            let steps = job::steps(options.compute);
+            vf_checks::together(&mut report, &evidence, vfs, &marks, steps);
         }
         if let Some(card) = &card {
             report.results.push(checks::registers(card));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::checks::{self, Evidence, Role};
+use super::compute;
 use super::job::{self, FINISH, GO, Part};
 use super::orchestrator::{GuestId, Orchestrator, Order};
 use super::serial::{Follower, Step};
@@ -64,7 +65,7 @@ pub(super) fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
 /// Fails if the host has too little memory for the guests of the run.
 pub(super) fn check_memory(options: &Options) -> Result<()> {
     let guests = u64::from(options.functions.vfs()) + u64::from(matches!(options.functions, Functions::Split(_)));
-    let each = options.memory.unwrap_or(MEMORY_OF_MANY);
+    let each = options.guest_memory(MEMORY_OF_MANY);
     host_memory().map_or(Ok(()), |total| fits(guests, each, total))
 }
 
@@ -77,8 +78,7 @@ pub(super) fn run(
 ) -> Result<BootReport> {
     let vfs = options.functions.vfs();
     let held = matches!(options.functions, Functions::Split(_));
-    let card = options.place.address(0);
-    let image = |part| setup.build_image(job::of_part(part, &card), &[], progress);
+    let image = |part| setup.build_image(job::of_part(part, options), &[], progress);
     let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
@@ -124,6 +124,7 @@ pub(super) fn run(
             results: &setup.results(&guest_run.spec)?,
             own_kernel: setup.parts.kernel_is_own,
             mei_gsc: modules::has_mei_gsc(&setup.parts)?,
+            compute: &if options.compute { compute::alone(options.place, vf.is_none()) } else { Vec::new() },
         };
         let before = report.results.len();
         let card = checks::check_guest(&mut report, &evidence);

@@ -86,6 +86,7 @@ mod tests {
             results: folder.path(),
             own_kernel: false,
             mei_gsc: true,
+            compute: &[],
         };
         let mut all = BootReport::default();
         evaluate(&mut all, &evidence);

@@ -24,6 +24,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) struct Guest {
     /// Seconds from the start of QEMU until init was about to run the job script.
     pub boot_seconds: f64,
+    /// Uptime of the guest's kernel at that moment, in seconds.
+    pub ready_uptime: Option<f64>,
     /// Release of the guest's kernel.
     pub kernel: Option<String>,
     /// Guest uptime in seconds before and after modprobe, and modprobe's exit status.
@@ -44,6 +46,7 @@ impl Guest {
     fn parse_line(&mut self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
+            "ready" => self.ready_uptime = rest.parse().ok(),
             "kernel" => self.kernel = Some(rest.to_owned()),
             "probe" => {
                 let mut fields = rest.split(' ');
@@ -56,6 +59,11 @@ impl Guest {
             "done" => self.status = rest.parse().ok(),
             _ => {}
         }
+    }
+
+    /// Seconds from the start of QEMU to the moment at which the guest's kernel has been up for `uptime` seconds.
+    pub(super) fn since_power_on(&self, uptime: Option<f64>) -> Option<f64> {
+        Some(self.boot_seconds + uptime? - self.ready_uptime?)
     }
 
     /// Seconds that modprobe took, including the probe of the card.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::BootReport;
+use super::{BootReport, compute};
 use crate::card::Unmodelled;
 use crate::clocks;
 use crate::report::{TestResult, Verdict};
@@ -33,6 +33,7 @@ impl fmt::Display for BootReport {
         for (group, passed, seconds) in passed(&self.results).into_iter().filter(|(group, ..)| !has_line(group)) {
             line(&format!("  {group}"), &format!("passed {} ({seconds:.2} s)", passed.join(", ")))?;
         }
+        compute::write_lines(&self.compute, &mut line)?;
         for step in &self.steps {
             line("  step", &step.line())?;
         }
@@ -67,6 +68,7 @@ impl fmt::Display for BootReport {
         line("skipped", &skipped::line(&self.skipped_commands, self.integrated).unwrap_or_default())?;
         let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         line("versions", &versions.join(", "))?;
+        line("note", self.compute_note.as_deref().unwrap_or_default())?;
         line("log", &self.log.to_string())?;
         let picture = self.picture.as_ref();
         line("picture", &picture.map_or(String::new(), |path| format!("{path}, as the host draws it")))?;
@@ -78,6 +80,7 @@ impl fmt::Display for BootReport {
 /// Returns whether the results of a group are part of a VF's line or of the lines of the steps.
 fn has_line(group: &str) -> bool {
     group == "step"
+        || group.starts_with("compute ")
         || group.strip_prefix("vf").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 

@@ -121,8 +121,14 @@ fn read<T: serde::de::DeserializeOwned>(results: &Path, file: &str) -> Result<T>
 }
 
 /// Adds the results of every step for VFs in the same guest as their PF, and one line per VF from the first step.
-pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8, marks: &Marks) {
-    for (index, (what, file, there)) in STEPS.iter().enumerate() {
+pub(super) fn together(
+    report: &mut BootReport,
+    evidence: &Evidence<'_>,
+    vfs: u8,
+    marks: &Marks,
+    steps: &[(&str, &str, bool)],
+) {
+    for (index, (what, file, there)) in steps.iter().enumerate() {
         let step = match read::<VfsReport>(evidence.results, file) {
             Ok(step) => step,
             Err(error) => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Builds the guest's initramfs: the files of one run, followed by a cached base archive.
 
+pub mod compute;
 mod cpio;
 mod elf;
 pub mod modules;
@@ -23,6 +24,7 @@ use crate::process;
 use crate::progress::Progress;
 use cpio::Tree;
 use elf::HostProgram;
+use modules::Modules;
 
 const INIT: &str = include_str!("init.sh");
 const LOAD_DRIVER: &str = include_str!("load-driver.sh");
@@ -53,12 +55,19 @@ pub struct Extra {
     pub share: bool,
     /// Whether the guest passes VFs on to inner guests: the image then has QEMU and an inner guest's image, and no IGT.
     pub passthrough: bool,
+    /// Whether the guest has a drive with the compute stack.
+    pub compute: bool,
 }
 
 /// Writes the guest's initramfs to the empty file `target`.
 pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, progress: &dyn Progress) -> Result<()> {
     let wanted = modules::of_guest(extra.passthrough);
     modules::check(&parts.kernel, extra.driver, wanted)?;
+    if extra.compute {
+        let needed = compute::MODULES;
+        modules::check(&parts.kernel, extra.driver, Modules { needed, wanted: &[] })?;
+        check_dynamic(extra.program.as_deref())?;
+    }
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
     own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.forced));
@@ -93,6 +102,16 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
     Ok(())
 }
 
+/// Fails if `program` is static: then it cannot load drivers.
+fn check_dynamic(program: Option<&Path>) -> Result<()> {
+    match program.map(HostProgram::of).transpose()? {
+        Some(HostProgram { loader: None, .. }) => {
+            bail!("this arctic is linked statically, so it cannot load OpenCL: build it for x86_64-unknown-linux-gnu")
+        }
+        _ => Ok(()),
+    }
+}
+
 fn cached_base(
     parts: &Parts,
     tests: &BTreeSet<String>,
@@ -104,7 +123,8 @@ fn cached_base(
     if passthrough {
         passthrough::FILES.hash(&mut hasher);
     }
-    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, OPENED_BY_NAME).hash(&mut hasher);
+    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, compute::SCRIPT, IGT_DEFAULT, OPENED_BY_NAME)
+        .hash(&mut hasher);
     modules::selection(passthrough).hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     let name = format!("images/{:016x}", hasher.finish());
@@ -124,6 +144,7 @@ fn cached_base(
 fn write_base(parts: &Parts, tests: &BTreeSet<String>, passthrough: bool, folder: &Path) -> Result<()> {
     let mut tree = system(&parts.tools.busybox, INIT)?;
     tree.file("usr/bin/load-driver", 0o755, LOAD_DRIVER);
+    tree.file("usr/bin/compute-root", 0o755, compute::SCRIPT);
     match &parts.igt {
         _ if passthrough => passthrough::add_qemu(&mut tree, &parts.qemu)?,
         Some(root) => add_igt(&mut tree, root, tests)?,

@@ -32,6 +32,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("kvm_amd", "CONFIG_KVM_AMD"),
     ("vfio_pci", "CONFIG_VFIO_PCI"),
     ("vfio_iommu_type1", "CONFIG_VFIO_IOMMU_TYPE1"),
+    ("virtio_blk", "CONFIG_VIRTIO_BLK"),
+    ("ext4", "CONFIG_EXT4_FS"),
 ];
 
 /// Modules that a distribution's hotplug would load for the card and for the VM, and modules that IGT loads itself.
@@ -50,6 +52,8 @@ const WANTED: &[&str] = &[
     "pmt_discovery", // intel_vsec.*
     "xe_vfio_pci",
     "mtd_intel_dg", // currently not in Debian's kernel
+    "virtio_blk",
+    "ext4", // for the drive with the compute stack
 ];
 
 /// Index files of a modules directory that depmod does not generate.
@@ -65,6 +69,12 @@ pub fn selection(passthrough: bool) -> [&'static [&'static str]; 3] {
 /// guests.
 pub fn of_guest(passthrough: bool) -> Modules<'static> {
     Modules { needed: if passthrough { NEEDED_OUTER } else { NEEDED }, wanted: WANTED }
+}
+
+/// Whether an error names the kernel option of the module `name`.
+#[cfg(test)]
+pub(super) fn has_option(name: &str) -> bool {
+    OPTIONS.iter().any(|(module, _)| *module == name)
 }
 
 /// Fails if `kernel` lacks one of the required `modules` of a guest or its `driver`.
