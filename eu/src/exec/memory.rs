@@ -28,7 +28,8 @@ pub fn elements(bytes: usize, element: usize) -> usize {
 /// Memory of a dispatch, as a thread reaches it. An implementor that host threads share is implemented for a reference.
 ///
 /// An access that fails ends the thread in a fault, which names the access; the implementor gives the reason and, if it
-/// knows it, the virtual address.
+/// knows it, the virtual address. If the thread is executed again, it begins with the same instruction, whose operands are as
+/// they were: an implementor whose accesses may succeed later has to apply the atomic operations of the message once.
 pub trait Memory {
     /// Reads elements of `element` bytes, a power of two. Elements that are not wholly inside the surface are 0.
     ///

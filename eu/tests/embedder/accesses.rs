@@ -68,6 +68,21 @@ fn faults_name_the_access() {
     assert_eq!(self::fault("illegal").access, None);
 }
 
+/// After a fault, the operands of the message are as they were, though its response is in their registers: if memory has
+/// changed, the thread goes on with the same instruction.
+#[test]
+fn a_message_is_executed_again() {
+    for text in ["send.ugm (16|M0) r44 r44 null:0 0x0 0x04200500", "send.ugm (16|M0) r44 r44 null:0 0x0 0x04200508"] {
+        let (mut memory, mut thread) = (Page::new(), thread());
+        let before: Vec<u32> = (0..16).map(|lane| thread.grf(44 + lane / 8, lane % 8)).collect();
+        assert!(matches!(run(text, &mut memory, &mut thread), Stop::Fault(_)));
+        assert_eq!((0..16).map(|lane| thread.grf(44 + lane / 8, lane % 8)).collect::<Vec<_>>(), before, "{text}");
+        memory.bytes.resize(0x10_0000, 0);
+        assert_eq!(run(text, &mut memory, &mut thread), Stop::End);
+        assert_ne!(thread.grf(44, 0), before[0]);
+    }
+}
+
 /// A message costs its lanes and what the memory says; a budget of cost ends before the next instruction, at most one later
 /// than it is used up, and says what was used.
 #[test]

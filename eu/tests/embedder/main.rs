@@ -65,7 +65,7 @@ impl Page {
         };
         let fault = MemoryFault { kind: FaultKind::Address, address: Some(address) };
         let at = usize::try_from(address.checked_sub(BASE).ok_or(fault)?).map_err(|_| fault)?;
-        if at + size > SIZE { Err(fault) } else { Ok(Some(at)) }
+        if at + size > self.bytes.len() { Err(fault) } else { Ok(Some(at)) }
     }
 
     /// Place of a byte of a row of the image.

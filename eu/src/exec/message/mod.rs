@@ -16,9 +16,12 @@ pub use operands::{Lanes, thread_number};
 
 use super::environment::Environment;
 use super::fault::FaultKind;
-use super::thread::{A0, Thread};
+use super::thread::{A0, REG, Thread};
 use crate::isa::{Descriptor, Instruction};
 use operands::{Given, MessageFault, Operands, Sent};
+
+/// Registers of a response at most: its length has five bits.
+const MOST_REGISTERS: usize = 31;
 
 /// A message.
 #[derive(Clone, Debug)]
@@ -28,6 +31,8 @@ pub struct Message {
     /// Operation; `None` if the descriptor is in a register.
     operation: Option<Result<Operation, FaultKind>>,
     operands: Operands,
+    /// Registers of the response may be ones of the payload.
+    overlap: bool,
     /// Last message of the thread.
     pub eot: bool,
 }
@@ -60,14 +65,15 @@ impl Message {
     /// Translates a message of an instruction. `None` for a register that does not exist.
     pub fn new(from: &Instruction, registers: u32) -> Option<Message> {
         let operands = Operands::new(from, registers)?;
-        let mut message = Message { sfid: from.modifier, operation: None, operands, eot: from.saturate };
+        let (overlap, eot) = (operands.overlap(), from.saturate);
+        let mut message = Message { sfid: from.modifier, operation: None, operands, overlap, eot };
         if let Descriptor::Imm(desc) = operands.desc {
             message.operation = Some(decode(message.sfid, desc, [from.size, from.channel], operands.given()));
         }
         Some(message)
     }
 
-    /// Executes the message.
+    /// Executes the message. After a fault, the registers of its payload are as before, so that it can be executed again.
     #[inline]
     pub fn execute(
         &self,
@@ -75,6 +81,35 @@ impl Message {
         lanes: Lanes,
         environment: &mut Environment<'_>,
     ) -> Result<(), MessageFault> {
+        if self.overlap {
+            self.execute_or_restore(thread, lanes, environment)
+        } else {
+            self.send(thread, lanes, environment)
+        }
+    }
+
+    /// Executes a message whose response is in registers of its payload.
+    #[inline(never)]
+    fn execute_or_restore(
+        &self,
+        thread: &mut Thread,
+        lanes: Lanes,
+        environment: &mut Environment<'_>,
+    ) -> Result<(), MessageFault> {
+        let Some(dst) = self.operands.dst else { return self.send(thread, lanes, environment) };
+        let mut buffer = [0; MOST_REGISTERS * REG];
+        let (response, _) = self.operands.lengths(thread);
+        let before = &mut buffer[..response as usize * REG];
+        thread.copy_registers(dst, before);
+        let result = self.send(thread, lanes, environment);
+        if result.is_err() {
+            thread.write_registers(dst, before);
+        }
+        result
+    }
+
+    #[inline(always)]
+    fn send(&self, thread: &mut Thread, lanes: Lanes, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
         let decoded;
         let operation = match &self.operation {
             Some(operation) => operation,

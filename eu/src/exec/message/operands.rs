@@ -185,6 +185,16 @@ impl Operands {
         self.lengths(thread).1 + self.second_length(thread)
     }
 
+    /// True if registers of the response may be ones of the payload.
+    pub fn overlap(&self) -> bool {
+        let Some(dst) = self.dst else { return false };
+        let Descriptor::Imm(desc) = self.desc else { return true };
+        let end = dst + RESPONSE.get32(desc) * REG as u32;
+        let meets = |start: u32, registers: u32| dst < start + registers * REG as u32 && start < end;
+        let data = |src1| self.given().data.is_none_or(|registers| meets(src1, registers));
+        meets(self.src0, LENGTH.get32(desc)) || self.src1.is_some_and(data)
+    }
+
     /// A fault if the payload or the response has fewer registers than the message needs. ISA-200. A response to null
     /// is dropped.
     #[inline]
