@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses that a client does not answer: the message is executed again.
 
+use arctic_eu::exec::{Budget, Environment, Group, Host, Program, Stop, Thread, Way, run};
+
 use super::*;
 
 const COUNTERS: [u64; 4] = [LOCAL_VA, REMOTE_VA, GUEST_VA, REMOTE_VA + 8];
@@ -143,4 +145,67 @@ fn states_are_read_again() {
     world.answers(1);
     assert_eq!(found(&mut walker), Ok((10, Access::Inside)));
     assert_eq!(found(&mut walker), Ok((10, Access::Inside)), "decoded once");
+}
+
+/// Messages of a thread whose response is in the registers of their addresses: an increment and a load by each of 16 lanes, in
+/// three kinds of memory. One answer of the client in each step is enough, and the result is that of one execution.
+#[test]
+fn a_thread_executes_its_message_again() {
+    const TEXT: &str = "send.ugm (16|M0) r10 r10 null:0 0x0 0x08200588\n\
+        send.ugm (16|M0) r20 r20 null:0 0x0 0x08200580\n\
+        (W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
+    let code = arctic_eu::text::assemble(TEXT).unwrap_or_else(|errors| panic!("{}", errors.render(TEXT, "test")));
+    let program = Program::translate(&code, 0, 128, Host::Portable);
+    // All lanes increment one of six dwords, whose values before are 100 and more.
+    let address = |lane: usize| [LOCAL_VA, REMOTE_VA, GUEST_VA][lane % 3] + (lane as u64 % 2) * 4;
+    let world = World::new();
+    for lane in 0..6 {
+        world.write(address(lane), &(100 + lane as u32).to_le_bytes());
+    }
+    let mut thread = Thread::new(128, 0xffff);
+    for lane in 0..16 {
+        for register in [10, 20] {
+            let at = address(lane);
+            for (half, value) in [at as u32, (at >> 32) as u32].into_iter().enumerate() {
+                let dword = lane * 2 + half;
+                thread.set_grf(register + dword / 8, dword % 8, value);
+            }
+        }
+    }
+    let (mut walker, mut group, mut steps) = (Surfaces::default(), Group::default(), 0);
+    loop {
+        world.answers(1);
+        let stop = world.step(&mut walker, |memory| {
+            let mut environment = Environment::new(memory, &mut group);
+            let stop = run(&program, &mut thread, &mut environment, Budget::cost(REMOTE_COST), Way::Fast, &mut ());
+            let unanswered = memory.unanswered();
+            assert_eq!(unanswered, matches!(stop, Stop::Fault(_)), "{stop:?}");
+            stop
+        });
+        steps += 1;
+        match stop {
+            Stop::End => break,
+            // The last messages of the load have one answer each, so it is repeated with more.
+            Stop::Fault(_) if steps > 20 => {
+                world.answers(u64::MAX);
+                let stop = world.step(&mut walker, |memory| {
+                    let mut environment = Environment::new(memory, &mut group);
+                    run(&program, &mut thread, &mut environment, Budget::cost(u64::MAX), Way::Fast, &mut ())
+                });
+                assert_eq!(stop, Stop::End);
+                break;
+            }
+            Stop::Fault(_) | Stop::Budget => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    world.answers(u64::MAX);
+    for lane in 0..16 {
+        let same: Vec<usize> = (0..16).filter(|other| address(*other) == address(lane)).collect();
+        let before = same.iter().position(|other| *other == lane).unwrap() as u32;
+        let first = 100 + (lane % 6) as u32;
+        assert_eq!(thread.grf(10 + lane / 8, lane % 8), first + before, "lane {lane}");
+        assert_eq!(thread.grf(20 + lane / 8, lane % 8), first + same.len() as u32, "lane {lane}");
+        assert_eq!(world.dword(address(lane)), first + same.len() as u32, "lane {lane}");
+    }
 }
