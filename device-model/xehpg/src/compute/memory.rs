@@ -27,7 +27,8 @@ const MOST_BYTES: usize = 512;
 /// # Unanswered accesses
 /// While [`Gam::unanswered`] returns true, a fault is no property of the address. The thread is then to execute the same
 /// instruction again in a later step, before any other thread of the walker executes a message, with the same [`Surfaces`].
-/// Loads and stores of the message are repeated; atomic operations that were applied are not.
+/// Atomic operations that were applied, and loads and stores that the client has answered, are not repeated; its loads and
+/// stores of other memory are.
 pub struct KernelMemory<'s, 'm> {
     gam: &'s mut Gam<'m>,
     space: Space,
@@ -164,16 +165,16 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         let mut buffer = [0; MOST_BYTES];
         for (chunk, at) in bytes.chunks_mut(MOST_BYTES).zip((at..).step_by(MOST_BYTES)) {
             let read = buffer.get_mut(..chunk.len()).unwrap_or_default();
-            let (_, result) = self.load_parts(at & ADDRESS, read);
+            let (_, result) = self.load_parts(at & ADDRESS, read, true);
             result.map_err(|fault| self.failed(fault))?;
             chunk.copy_from_slice(read);
         }
         Ok(())
     }
 
-    /// Reads from page to page. Returns how many bytes there are.
+    /// Reads from page to page. Returns how many bytes there are. Loads of a message are recorded to be replayed.
     #[inline(never)]
-    fn load_parts(&mut self, at: u64, bytes: &mut [u8]) -> (usize, Result<(), Fault>) {
+    fn load_parts(&mut self, at: u64, bytes: &mut [u8], replays: bool) -> (usize, Result<(), Fault>) {
         let (mut at, mut done, len) = (at, 0_usize, bytes.len());
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let span = match self.gam.span(self.space, at, rest.len(), memory::Access::Read) {
@@ -182,10 +183,18 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
             };
             let count = span.len();
             let part = rest.get_mut(..count).unwrap_or_default();
-            self.charge(&span);
             let read = match &span {
                 Span::Mapped(memory) => cell::read(memory, 0, part),
-                _ => span.read(part).is_ok(),
+                Span::Null(_) => span.read(part).is_ok(),
+                Span::Remote { .. } if replays && self.surfaces.replay.load(at, part) => true,
+                Span::Remote { .. } => {
+                    self.cost = self.cost.saturating_add(REMOTE_COST);
+                    let read = span.read(part).is_ok();
+                    if read && replays {
+                        self.surfaces.replay.record_load(at, part);
+                    }
+                    read
+                }
             };
             if !read {
                 return (done, Err(self.not_mapped(at, memory::Access::Read)));
@@ -218,10 +227,18 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
             let span = self.gam.span(self.space, at, rest.len(), memory::Access::Write);
             let span = span.map_err(|fault| self.failed(fault))?;
             let (part, after) = rest.split_at_checked(span.len()).unwrap_or((rest, &[]));
-            self.charge(&span);
             let written = match &span {
                 Span::Mapped(memory) => cell::write(memory, 0, part),
-                _ => span.write(part).is_ok(),
+                Span::Null(_) => true,
+                Span::Remote { .. } if self.surfaces.replay.store(at, part.len()) => true,
+                Span::Remote { .. } => {
+                    self.cost = self.cost.saturating_add(REMOTE_COST);
+                    let written = span.write(part).is_ok();
+                    if written {
+                        self.surfaces.replay.record_store(at, part.len());
+                    }
+                    written
+                }
             };
             if !written {
                 let fault = self.not_mapped(at, memory::Access::Write);
@@ -230,13 +247,6 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
             (at, rest) = (at.wrapping_add(part.len() as u64) & ADDRESS, after);
         }
         Ok(())
-    }
-
-    /// Charges an access to the memory of a span.
-    fn charge(&mut self, span: &Span<'_>) {
-        if matches!(span, Span::Remote { .. }) {
-            self.cost = self.cost.saturating_add(REMOTE_COST);
-        }
     }
 
     fn not_mapped(&self, address: u64, access: memory::Access) -> Fault {
@@ -426,7 +436,7 @@ impl Memory for KernelMemory<'_, '_> {
 /// where memory ends.
 impl Fetch for KernelMemory<'_, '_> {
     fn fetch(&mut self, _: u64, address: u64, bytes: &mut [u8]) -> Result<usize, MemoryFault> {
-        match self.load_parts(address & ADDRESS, bytes) {
+        match self.load_parts(address & ADDRESS, bytes, false) {
             (0, Err(fault)) => Err(self.record(fault)),
             (count, _) => Ok(count),
         }

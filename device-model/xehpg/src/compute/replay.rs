@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Atomic operations of a message that is executed again, because the client of a function has not answered one of its
-//! accesses: those that were applied are not applied a second time.
+//! What a message of a kernel has done that is executed again, because the client of a function has not answered one of its
+//! accesses: atomic operations are not applied a second time, and accesses that the client has answered are not repeated, so that
+//! a message with many of them comes to its end with a slow client.
 
 use arctic_eu::exec::memory::Atomic;
 
 use crate::memory::BegunAtomic;
 
 /// Atomic operations of a message: one for each lane at most.
-const MOST: usize = 32;
+const MOST_ATOMICS: usize = 32;
+/// Loads and stores by messages to a client that are recorded at most, and their bytes: a block of 512 bytes for each of 32
+/// lanes. Others are repeated.
+const MOST_ACCESSES: usize = 512;
+const MOST_BYTES: usize = 16 << 10;
 
 /// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,38 +25,53 @@ pub(super) struct AtomicAccess {
     pub operands: [u64; 2],
 }
 
-/// Operations that were applied, with the values before.
+/// Accesses of the last message.
 ///
 /// A thread that has not been answered executes its message again before any other thread executes one. Otherwise, another
-/// message with the same operations takes their results, as if it had been first; any other message ends the replay.
+/// message with the same accesses takes their results, as if it had been first; any other message ends the replay.
 #[derive(Clone, Debug)]
-pub(super) struct AtomicReplay {
-    applied: [Option<(AtomicAccess, u64)>; MOST],
-    /// Number of operations in `applied`.
-    count: usize,
-    /// Number of operations of the current execution of the message.
+pub(super) struct MessageReplay {
+    /// Operations that were applied, with the values before.
+    atomics: [Option<(AtomicAccess, u64)>; MOST_ATOMICS],
+    /// Number of operations in `atomics`, and of those of the current execution of the message.
+    applied: usize,
     position: usize,
-    /// An access of the message was not answered.
-    unanswered: bool,
     /// The operation whose access was not answered.
     pub begun: BegunAtomic,
+    /// Virtual addresses of loads from a client, with the place of their bytes in `bytes`.
+    loads: Vec<(u64, std::ops::Range<usize>)>,
+    bytes: Vec<u8>,
+    /// Virtual addresses and lengths of stores to a client, and the number of those of the current execution.
+    stores: Vec<(u64, usize)>,
+    stored: usize,
+    /// An access of the message was not answered.
+    unanswered: bool,
 }
 
-impl Default for AtomicReplay {
+impl Default for MessageReplay {
     fn default() -> Self {
-        let begun = BegunAtomic::default();
-        AtomicReplay { applied: [None; MOST], count: 0, position: 0, unanswered: false, begun }
+        MessageReplay {
+            atomics: [None; MOST_ATOMICS],
+            applied: 0,
+            position: 0,
+            begun: BegunAtomic::default(),
+            loads: Vec::new(),
+            bytes: Vec::new(),
+            stores: Vec::new(),
+            stored: 0,
+            unanswered: false,
+        }
     }
 }
 
-impl AtomicReplay {
+impl MessageReplay {
     /// The value before an operation that an earlier execution of the message has applied.
     #[inline]
     pub fn result(&mut self, access: &AtomicAccess) -> Option<u64> {
-        if self.position >= self.count {
+        if self.position >= self.applied {
             return None;
         }
-        match self.applied.get(self.position) {
+        match self.atomics.get(self.position) {
             Some(Some((applied, old))) if applied == access => {
                 self.position = self.position.saturating_add(1);
                 Some(*old)
@@ -66,10 +86,52 @@ impl AtomicReplay {
     /// Records an operation that was applied now, and the value before it.
     #[inline]
     pub fn record(&mut self, access: AtomicAccess, old: u64) {
-        if let Some(next) = self.applied.get_mut(self.count) {
+        if let Some(next) = self.atomics.get_mut(self.applied) {
             *next = Some((access, old));
-            self.count = self.count.saturating_add(1);
-            self.position = self.count;
+            self.applied = self.applied.saturating_add(1);
+            self.position = self.applied;
+        }
+    }
+
+    /// Copies the bytes of a load that the client has answered. Returns false if it is to be made.
+    pub fn load(&self, at: u64, into: &mut [u8]) -> bool {
+        let same = |load: &&(u64, std::ops::Range<usize>)| load.0 == at && load.1.len() == into.len();
+        let Some((_, range)) = self.loads.iter().find(same) else { return false };
+        let Some(bytes) = self.bytes.get(range.clone()) else { return false };
+        into.copy_from_slice(bytes);
+        true
+    }
+
+    /// Records a load that the client has answered.
+    pub fn record_load(&mut self, at: u64, bytes: &[u8]) {
+        let start = self.bytes.len();
+        let end = start.saturating_add(bytes.len());
+        if self.loads.len() < MOST_ACCESSES && end <= MOST_BYTES {
+            self.bytes.extend_from_slice(bytes);
+            self.loads.push((at, start..end));
+        }
+    }
+
+    /// Returns whether the client has answered the store in an earlier execution of the message.
+    pub fn store(&mut self, at: u64, len: usize) -> bool {
+        match self.stores.get(self.stored) {
+            None => false,
+            Some(store) if *store == (at, len) => {
+                self.stored = self.stored.saturating_add(1);
+                true
+            }
+            Some(_) => {
+                self.forget();
+                false
+            }
+        }
+    }
+
+    /// Records a store that the client has answered.
+    pub fn record_store(&mut self, at: u64, len: usize) {
+        if self.stores.len() < MOST_ACCESSES {
+            self.stores.push((at, len));
+            self.stored = self.stores.len();
         }
     }
 
@@ -78,19 +140,23 @@ impl AtomicReplay {
         self.unanswered = true;
     }
 
-    /// Ends the execution of a message. It is to be executed again if an access was not answered, otherwise its operations
+    /// Ends the execution of a message. It is to be executed again if an access was not answered, otherwise its accesses
     /// are forgotten.
     #[inline]
     pub fn end_message(&mut self) {
-        self.position = 0;
-        if !std::mem::take(&mut self.unanswered) {
+        if std::mem::take(&mut self.unanswered) {
+            (self.position, self.stored) = (0, 0);
+        } else {
             self.forget();
         }
     }
 
     #[inline]
     fn forget(&mut self) {
-        (self.count, self.position) = (0, 0);
+        (self.applied, self.position, self.stored) = (0, 0, 0);
         self.begun = BegunAtomic::default();
+        self.loads.clear();
+        self.bytes.clear();
+        self.stores.clear();
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! What the memory of a walker keeps between steps: decoded surface states, and the atomic operations of a message that is to
-//! be executed again.
+//! What the memory of a walker keeps between steps: decoded surface states, and what a message that is to be
+//! executed again has done.
 
-use super::replay::AtomicReplay;
+use super::replay::MessageReplay;
 use super::surface::SurfaceState;
 
 /// Entries of a binding table that messages can name.
@@ -39,7 +39,7 @@ pub struct Surfaces {
     /// Name and index of states that messages name by their offsets.
     slots: [Option<(Heap, u32, u16)>; SLOTS],
     states: Vec<SurfaceState>,
-    pub(super) replay: AtomicReplay,
+    pub(super) replay: MessageReplay,
 }
 
 impl Default for Surfaces {
@@ -48,7 +48,7 @@ impl Default for Surfaces {
             bindings: [EMPTY; BINDINGS],
             slots: [None; SLOTS],
             states: Vec::new(),
-            replay: AtomicReplay::default(),
+            replay: MessageReplay::default(),
         }
     }
 }
