@@ -72,7 +72,7 @@ mod select {
     pub const ALPHA: u32 = 7;
 }
 
-/// The format with this code, whose colors have these sources of red, green, blue and alpha. `None` if the interpreter does
+/// The format with this code and these sources of a color's red, green, blue and alpha. `None` if the interpreter does
 /// not convert it. Sources that are all 0 are those of a surface for messages that do not use them.
 pub(super) fn format(code: u32, sources: [u32; 4]) -> Option<ImageFormat> {
     use select::{ALPHA, BLUE, GREEN, ONE, RED, ZERO};

@@ -22,7 +22,8 @@ pub const REMOTE_COST: u64 = 10_000;
 /// Bytes of the longest access of a message, which is a block of 64 qwords (EU-045).
 const MOST_BYTES: usize = 512;
 
-/// The memory that threads of a walker access during one step. Every access is translated by the step's [`Gam`].
+/// The memory that threads of a walker access during one step. Every access is translated by the step's [`Gam`], and is one of a
+/// message, which ends with [`Memory::take_cost`], or a fetch of code.
 ///
 /// # Unanswered accesses
 /// While [`Gam::unanswered`] returns true, a fault is no property of the address. The thread is then to execute the same

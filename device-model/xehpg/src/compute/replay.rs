@@ -36,7 +36,7 @@ pub(super) struct MessageReplay {
     /// Number of operations in `atomics`, and of those of the current execution of the message.
     applied: usize,
     position: usize,
-    /// The operation whose access was not answered.
+    /// The operation with an access that was not answered.
     pub begun: BegunAtomic,
     /// Virtual addresses of loads from a client, with the place of their bytes in `bytes`.
     loads: Vec<(u64, std::ops::Range<usize>)>,
@@ -149,6 +149,18 @@ impl MessageReplay {
         } else {
             self.forget();
         }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.unanswered = false;
+        self.forget();
+    }
+
+    /// Bytes of the host's memory beside its own.
+    pub fn host_bytes(&self) -> usize {
+        let accesses = self.loads.capacity().max(self.stores.capacity());
+        accesses.saturating_mul(64).saturating_add(self.bytes.capacity())
     }
 
     #[inline]

@@ -40,8 +40,8 @@ mod fields {
 /// Value of the filters for the nearest texel. All others are linear; that anisotropic ones are, is an approximation.
 const NEAREST: u32 = 0;
 
-/// Decodes a state, except for the color of the border, whose offset from the base of the state is returned if coordinates can
-/// be on it.
+/// Decodes a state, except for the color of the border. Its offset from the base of the state is returned if coordinates can
+/// be on the border.
 ///
 /// # Errors
 /// [`FaultKind::Surface`] if an addressing mode is that of cubes or is reserved.

@@ -255,7 +255,7 @@ mod tests {
         SurfaceState::decode(&words)
     }
 
-    /// EU-043: a buffer of bytes, whose length lies in three fields. The base comes sign-extended (EU-006).
+    /// EU-043: a buffer of bytes, with the length in three fields. The base comes sign-extended (EU-006).
     #[test]
     fn a_buffer_of_the_driver() {
         let buffer = SurfaceMemory::Buffer { base: 0x80ff_ffdf_0000, bytes: 4000 };

@@ -30,8 +30,8 @@ pub(super) enum StateName {
     Offset(Heap, u32),
 }
 
-/// What is kept between the steps of one walker. A walker is executed with the surface states as they were at their first use.
-/// It has at most 384 decoded states.
+/// What is kept between the steps of one walker: at most 384 decoded surface states, and accesses of one message. A state is
+/// read and decoded at its first use; one that messages name by its offset again after another one has replaced it.
 #[derive(Clone, Debug)]
 pub struct Surfaces {
     /// Index of the state of each entry of the binding table.
@@ -60,6 +60,20 @@ fn slot(offset: u32) -> usize {
 
 #[allow(clippy::indexing_slicing, reason = "a binding has 8 bits, and slots are reduced modulo their number")]
 impl Surfaces {
+    /// Forgets everything, for the next walker.
+    pub fn clear(&mut self) {
+        self.bindings = [EMPTY; BINDINGS];
+        self.slots = [None; SLOTS];
+        self.states.clear();
+        self.replay.clear();
+    }
+
+    /// Bytes of the host's memory that it has, about; at most 128 KiB.
+    pub fn host_bytes(&self) -> usize {
+        let states = self.states.capacity().saturating_mul(size_of::<SurfaceState>());
+        size_of::<Surfaces>().saturating_add(states).saturating_add(self.replay.host_bytes())
+    }
+
     /// The decoded state of this name.
     #[inline]
     pub(super) fn find(&self, name: StateName) -> Option<&SurfaceState> {
@@ -115,8 +129,13 @@ mod tests {
             assert_eq!(surfaces.find(name(n)), Some(&state(u64::from(n))));
         }
         assert_eq!(surfaces.states.len(), BINDINGS + SLOTS);
+        assert!(surfaces.host_bytes() < 128 << 10, "{}", surfaces.host_bytes());
         // The last state of a slot is found by its own name only.
         assert_eq!(surfaces.find(StateName::Offset(Heap::Surface, 9998 * 64)), Some(&state(9998)));
         assert_eq!(surfaces.find(StateName::Offset(Heap::Bindless, 9998 * 64)), None);
+        surfaces.clear();
+        assert!((0..10_000).all(|n| surfaces.find(name(n)).is_none()));
+        surfaces.insert(name(3), state(3));
+        assert_eq!((surfaces.find(name(3)), surfaces.find(name(6))), (Some(&state(3)), None));
     }
 }

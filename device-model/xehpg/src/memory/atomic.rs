@@ -3,7 +3,7 @@
 
 use super::{Access, CellValue, Fault, Gam, Space, Span};
 
-/// An atomic operation that is executed as a read and a write, and whose write was not answered: its address and what was
+/// An atomic operation that is executed as a read and a write, of which the write was not answered: its address and what was
 /// read. The client may have performed the write, so the operation is not repeated on its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BegunAtomic(Option<(u64, u64)>);

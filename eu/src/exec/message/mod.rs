@@ -88,7 +88,7 @@ impl Message {
         }
     }
 
-    /// Executes a message whose response is in registers of its payload.
+    /// Executes a message with the response in registers of its payload.
     #[inline(never)]
     fn execute_or_restore(
         &self,

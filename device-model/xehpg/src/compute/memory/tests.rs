@@ -62,7 +62,7 @@ fn local_of(va: u64) -> u64 {
     }
 }
 
-/// A client whose guest memory is mapped in part.
+/// A client with guest memory that is mapped in part.
 struct Client {
     mapped: MmapRegion,
     remote: Mutex<Vec<u8>>,

@@ -74,7 +74,7 @@ fn null_page_and_alignment() {
     });
 }
 
-/// EU-046: atomic with respect to the guest's CPUs and other engines, in local and in guest memory, whose threads update the
+/// EU-046: atomic with respect to the guest's CPUs and other engines, in local and in guest memory. Their threads update the
 /// same cells at the same time.
 #[test]
 fn atomic_against_other_threads() {

@@ -106,7 +106,7 @@ fn is_null(at: usize) -> bool {
     (NULL_VA - VA..LAST_VA - VA).contains(&(at as u64))
 }
 
-/// Bytes of the surface of the property test, whose end is inside a page.
+/// Bytes of the surface of the property test. Its end is inside a page.
 const SURFACE_BYTES: usize = (PAGES * PAGE) as usize - 0x123;
 
 proptest! {

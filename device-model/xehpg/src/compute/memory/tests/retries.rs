@@ -186,7 +186,7 @@ fn states_are_read_again() {
     assert_eq!(found(&mut walker), Ok((10, Access::Inside)), "decoded once");
 }
 
-/// Messages of a thread whose response is in the registers of their addresses: an increment and a load by each of 16 lanes, in
+/// Messages of a thread with the response in the registers of their addresses: an increment and a load by each of 16 lanes, in
 /// three kinds of memory. One answer of the client in each step is enough, and the result is that of one execution.
 #[test]
 fn a_thread_executes_its_message_again() {
@@ -195,7 +195,7 @@ fn a_thread_executes_its_message_again() {
         (W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
     let code = arctic_eu::text::assemble(TEXT).unwrap_or_else(|errors| panic!("{}", errors.render(TEXT, "test")));
     let program = Program::translate(&code, 0, 128, Host::Portable);
-    // All lanes increment one of six dwords, whose values before are 100 and more.
+    // All lanes increment one of six dwords, which are 100 and more before.
     let address = |lane: usize| [LOCAL_VA, REMOTE_VA, GUEST_VA][lane % 3] + (lane as u64 % 2) * 4;
     let world = World::new();
     for lane in 0..6 {
