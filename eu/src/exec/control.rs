@@ -20,9 +20,13 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program)
     let next = uop.next;
     let active = uop.channels(thread) << uop.channel;
     let taken = active & uop.predicate_bits(thread) << uop.channel;
+    // Only the channels of the instruction decide where it goes on: code for 8 lanes runs with all others enabled, because
+    // compilers enable them in sr0.2 for calls by a stack (ISA-170).
+    let own = uop.all() << uop.channel;
+    let is_empty = |thread: &Thread| thread.mask & own == 0;
     // Of brc with registers: true if no channel goes on behind it.
-    let empties = thread.mask & !taken == 0;
-    let after = if thread.mask == 0 { uop.jip } else { next };
+    let empties = thread.mask & own & !taken == 0;
+    let after = if is_empty(thread) { uop.jip } else { next };
     thread.next = match control {
         Control::Jmpi => {
             if uop.predicate_bits(thread) & 1 == 0 {
@@ -50,7 +54,7 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program)
                 }
             }
             thread.wait(taken, target);
-            if thread.mask == 0 { jip } else { next }
+            if is_empty(thread) { jip } else { next }
         }
         Control::Brd => {
             let mut target = uop.jip;
@@ -58,17 +62,17 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program)
                 target = register_target(thread, uop, code, 0, true)?.unwrap_or(target);
             }
             thread.wait(taken, target);
-            if thread.mask == 0 { target } else { next }
+            if is_empty(thread) { target } else { next }
         }
         Control::Join | Control::Endif => after,
         Control::If => {
             thread.wait(active & !taken, uop.jip);
-            if thread.mask == 0 { uop.jip } else { next }
+            if is_empty(thread) { uop.jip } else { next }
         }
         Control::Else => {
             thread.wait(active, uop.uip);
             thread.rejoin(next);
-            if thread.mask == 0 { uop.jip } else { next }
+            if is_empty(thread) { uop.jip } else { next }
         }
         Control::While => {
             if taken == 0 {
@@ -96,7 +100,7 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program)
         Control::Ret => {
             let at = uop.src[0].lane_offset(thread, 0);
             let returning = if uop.no_mask { thread.mask & taken } else { taken };
-            let leaves = thread.mask & !returning == 0;
+            let leaves = thread.mask & own & !returning == 0;
             if returning != 0 || leaves {
                 let address = thread.u32(at).wrapping_sub(code.base);
                 let target = find(code, address.into(), true)?;

@@ -264,3 +264,57 @@ NEXT:
         assert_eq!((state.dispatch, state.mask), (0xffc, 0xffc));
     }
 }
+
+/// A function with a loop of a call to another, which the lanes leave one after the other, as IGC translates it. Each lane has
+/// its number in r7.
+const NESTED: &str = "
+        mov (8|M0) r7.0<1>:ud 0x76543210:v
+        call (8|M0) r2.2 SUM
+        mov (8|M0) r11.0<1>:ud r10.0<1;1,0>:ud
+        mov (8|M0) r5.0<1>:d r7.0<1;1,0>:d
+        call (8|M0) r2.0 SQUARE
+        add (8|M0) r20.0<1>:d r11.0<1;1,0>:d r6.0<1;1,0>:d
+(W)     send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}
+SUM:
+        cmp (8|M0) (eq)f0.1 null<1>:d r7.0<1;1,0>:d 0:w
+(~f0.1) goto (8|M0) SOME SOME
+        mov (8|M0) r4.0<1>:d 0:w
+        goto (8|M0) SOME LEAVE
+SOME:
+        join (8|M0) LEAVE
+(W)     mov (1|M0) r2.4<1>:d 1:w
+        mov (8|M0) r4.0<1>:d 0:w
+LOOP:
+        mov (8|M0) r5.0<1>:d r2.4<0;1,0>:d
+        call (8|M0) r2.0 SQUARE
+(W)     add (1|M0) r2.4<1>:d r2.4<0;1,0>:d 1:w
+        add (8|M0) r4.0<1>:d r4.0<1;1,0>:d r6.0<1;1,0>:d
+        cmp (8|M0) (gt)f0.0 null<1>:ud r2.4<0;1,0>:ud r7.0<1;1,0>:ud
+(~f0.0) goto.b (8|M0) LEAVE LOOP
+LEAVE:
+        join (8|M0) BEHIND
+BEHIND:
+        mov (8|M0) r10.0<1>:ud r4.0<1;1,0>:ud
+        ret (8|M0) r2.2
+SQUARE:
+        mul (8|M0) r6.0<1>:d r5.0<1;1,0>:d r5.0<1;1,0>:d
+        ret (8|M0) r2.0
+";
+
+#[test]
+fn calls_in_loops_that_lanes_leave() {
+    let code = code(NESTED);
+    let memory = CodeMemory::new(code.len(), &[(0, code.clone())]);
+    let mut whole = Program::translate(&code, 0, 128, Host::Portable);
+    for (what, program) in [("whole", &mut whole), ("on demand", &mut on_demand())] {
+        // Compilers enable all other channels where functions are called by a stack.
+        for dispatch in [0xff, !0] {
+            let mut state = Thread::new(128, dispatch);
+            assert_eq!(memory.run(program, &mut state, 0), Ok(Stop::End), "{what}");
+            for lane in 0..8u32 {
+                let expected = (1..=lane).map(|n| n * n).sum::<u32>() + lane * lane;
+                assert_eq!(state.grf(20, lane as usize), expected, "{what}, lane {lane}");
+            }
+        }
+    }
+}
