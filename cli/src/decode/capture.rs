@@ -75,11 +75,12 @@ fn what(event: &Event, family: Family) -> String {
             let effect = if *stopped { "stops the context" } else { "is not executed" };
             format!("skipped  {command} of {of} {effect}")
         }
-        EventKind::Walker { kernel, groups, instructions, faults, outside } => {
+        EventKind::Walker { kernel, groups, instructions, faults, outside, at } => {
             let of = |count: u64, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
             let faults = of(*faults, "threads at instructions that cannot be executed");
+            let at = at.as_ref().map_or(String::new(), |at| format!(", has not ended: {at}"));
             let outside = of(*outside, "accesses outside of surfaces");
-            format!("walker   kernel {kernel:#x}: {groups} groups, {instructions} instructions{faults}{outside}")
+            format!("walker   kernel {kernel:#x}: {groups} groups, {instructions} instructions{faults}{outside}{at}")
         }
         EventKind::Wait => "waits".into(),
         EventKind::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),

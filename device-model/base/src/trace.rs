@@ -90,7 +90,7 @@ pub enum EventKind {
         /// The context is stopped at the command.
         stopped: bool,
     },
-    /// A walker has ended.
+    /// A walker has ended, or its context has left the engine before.
     Walker {
         /// Virtual address of its kernel.
         kernel: u64,
@@ -102,6 +102,9 @@ pub enum EventKind {
         faults: u64,
         /// Accesses outside of a surface.
         outside: u64,
+        /// Of a walker that has not ended, the instruction at which a thread is: group, thread, address and disassembly.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<String>,
     },
     /// The previous command waits for memory, a register or an event.
     Wait,

@@ -9,7 +9,7 @@ use super::step::Pace;
 use super::streamer::{Flow, Streamer};
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
-use crate::compute::{Owner, PostSync, RunStop, Walker, WalkerRun};
+use crate::compute::{KernelPlace, Owner, PostSync, RunStop, Walker, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
@@ -31,6 +31,24 @@ pub struct PendingWalker {
 }
 
 impl PendingWalker {
+    /// Trace event of a walker that has ended, or whose context leaves the engine.
+    pub(super) fn event(&self) -> EventKind {
+        let counts = self.run.counts();
+        EventKind::Walker {
+            kernel: self.run.walker().kernel_address(),
+            groups: counts.groups,
+            instructions: counts.instructions,
+            faults: counts.faults,
+            outside: counts.outside,
+            at: self.run.place().map(|place| place.to_string()),
+        }
+    }
+
+    /// Where a thread of the walker is, for the log.
+    pub(super) fn place(&self) -> Option<KernelPlace> {
+        self.run.place()
+    }
+
     /// The command that resumes the walker.
     pub(super) fn resume_words(&self, ticket: u64) -> crate::compute::WalkerWords {
         self.run.resume_words(ticket)
@@ -96,6 +114,7 @@ impl Streamer<'_> {
     pub(super) fn park(&mut self, ticket: u64) {
         if let Some(Pending::Walker(mut walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
             self.counters.walkers.add(walker.run.take_counts());
+            self.trace_event(|_| walker.event());
             if ticket == 0 {
                 walker.run.release(self.unit);
             } else {
@@ -156,14 +175,7 @@ impl Streamer<'_> {
         if let Some(Pending::Walker(mut walker)) = self.running.pending.take() {
             self.counters.walkers.add(walker.run.take_counts());
             self.counters.walkers.walkers = self.counters.walkers.walkers.saturating_add(1);
-            let (kernel, counts) = (walker.run.walker().kernel_address(), walker.run.counts());
-            self.trace_event(|_| EventKind::Walker {
-                kernel,
-                groups: counts.groups,
-                instructions: counts.instructions,
-                faults: counts.faults,
-                outside: counts.outside,
-            });
+            self.trace_event(|_| walker.event());
             walker.run.release(self.unit);
         }
         self.running.loops.effect();

@@ -51,7 +51,7 @@ use crate::trace::EventKind;
 pub use counters::Counters;
 pub use engines::{EngineReport, EngineUnit, Engines};
 use fetch::Window;
-use running::Running;
+use running::{Pending, Running};
 use skipped::{MOST_WARNINGS, SkippedCommand};
 use streamer::Streamer;
 
@@ -358,6 +358,11 @@ impl Engine {
         let running = self.running.take();
         self.show_status(gt);
         let running = running?;
+        if let Some(Pending::Walker(walker)) = &running.pending {
+            gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, walker.event()));
+            let (function, name) = (running.load.function, gt.engine(self.id).name);
+            self.counters.walkers.warn_reset(function, name, walker.place().as_ref());
+        }
         gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, EventKind::Reset));
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {

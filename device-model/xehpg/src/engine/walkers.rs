@@ -39,6 +39,16 @@ impl WalkerTotals {
         }
     }
 
+    /// Logs that an engine is reset while it executes a walker.
+    #[cold]
+    pub(super) fn warn_reset(&mut self, function: Function, engine: &str, place: Option<&KernelPlace>) {
+        if let Some(place) = place
+            && self.may_warn()
+        {
+            log::warn!("function {}, {engine}: the engine is reset during {place}", function.number());
+        }
+    }
+
     /// Logs that an access of a kernel has failed.
     #[cold]
     pub(super) fn warn_fault(&mut self, function: Function, engine: &str, fault: &Fault, place: Option<&KernelPlace>) {

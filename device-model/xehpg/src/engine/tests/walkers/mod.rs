@@ -124,7 +124,7 @@ fn vector_add_with_preemption_at_every_instruction() {
             bench.engine.unit = ComputeUnit::with_costs(1, 1);
             bench.vector_add(indirect);
             let context = bench.walker_context(0, walker);
-            let mut preemptions = 0;
+            let mut preemptions = 0_u64;
             loop {
                 bench.engine.load(&bench.gt, Load { function: bench.function, ..context.load() });
                 let mut outcome = bench.engine.step(&bench.gt, 1000);
@@ -140,7 +140,7 @@ fn vector_add_with_preemption_at_every_instruction() {
             }
             bench.check_vector_add(what);
             let executed = bench.engine.counters().walkers.executed;
-            assert!(preemptions as u64 > executed.instructions, "{preemptions} {executed:?}");
+            assert!(preemptions > executed.instructions, "{preemptions} {executed:?}");
             assert_eq!(executed.groups, u64::from(walker[7]));
             assert_eq!(bench.gt.parked.count(bench.function), 0);
         }
