@@ -23,7 +23,7 @@ pub enum Api {
 
 impl std::fmt::Display for Api {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(match self {
+        out.pad(match self {
             Self::OpenCl => "OpenCL",
             Self::OpenClSource => "OpenCL, compiled in the guest",
             Self::LevelZero => "Level Zero",

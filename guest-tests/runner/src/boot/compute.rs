@@ -182,14 +182,20 @@ fn picture(results: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Writes the lines of the summary: each kernel of the first function, and one line for each other function.
+/// Whether the result `test` is that of a kernel.
+pub(super) fn has_line(test: &str) -> bool {
+    test.starts_with("compute ") && test.contains(": ")
+}
+
+/// Writes the lines of the summary: each kernel of the first function, and of the others those that failed, with a line of each
+/// function.
 pub(super) fn write_lines(lines: &[ComputeLine], out: &mut impl FnMut(&str, &str) -> fmt::Result) -> fmt::Result {
     for (index, ComputeLine { report, first_right_seconds }) in lines.iter().enumerate() {
         if let (0, Some(device)) = (index, &report.device) {
             out("compute", &format!("{}, {} execution units, driver {}", device.name, device.units, device.driver))?;
-            for kernel in &report.kernels {
-                out(&format!("  {}", report.function), &kernel.to_string())?;
-            }
+        }
+        for kernel in report.kernels.iter().filter(|kernel| index == 0 || is_failure(kernel.verdict)) {
+            out(&format!("  {}", report.function), &kernel.to_string())?;
         }
         let first = first_right_seconds.map(|seconds| format!(", first right result {seconds:.1} s after power-on"));
         out(&format!("  {}", report.function), &format!("{report}{}", first.unwrap_or_default()))?;
@@ -321,5 +327,8 @@ mod tests {
         let failed: Vec<(&str, &str)> = failed.map(|result| (result.test.as_str(), result.reason.as_str())).collect();
         assert_eq!(failed[0], ("compute pf", "OpenCL has no GPU"));
         assert_eq!((failed[2], failed.len()), (("compute vf1", "OpenCL has no GPU"), 3));
+        let text = report.to_string();
+        assert!(text.contains("  pf        vadd                not run       0 items"), "{text}");
+        assert!(!text.contains("skip  ") && text.contains("FAIL  compute vf1 "), "{text}");
     }
 }

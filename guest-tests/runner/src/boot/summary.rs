@@ -47,8 +47,8 @@ impl fmt::Display for BootReport {
             line("time", &format!("{:>6.1} s  in all, the card's start and every guest's end included", self.seconds))?;
         }
         line("memory", &self.memory.map_or(String::new(), |memory| memory.to_string()))?;
-        // The lines of the steps have the failures of the steps.
-        let has_line = |result: &TestResult| result.test.starts_with("step: ");
+        // The lines of steps and kernels have their failures.
+        let has_line = |result: &TestResult| result.test.starts_with("step: ") || compute::has_line(&result.test);
         for result in self.results.iter().filter(|result| result.result != Verdict::Pass && !has_line(result)) {
             line("", &result.to_string())?;
         }
