@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn vector_addition_is_first_and_the_compiler_runs_on_request_and_last() {
+    fn vector_addition_is_first_and_the_compiler_runs_on_request() {
         let all = names("").unwrap();
         assert_eq!((all[0], all.len()), ("vadd", CASES.len() - 1));
-        assert_eq!(names("--source").unwrap().last(), Some(&"source"));
+        assert!(!all.contains(&"source") && names("--source").unwrap().contains(&"source"));
         assert_eq!(names("--only sgemm --only source --only vadd").unwrap(), ["vadd", "sgemm", "source"]);
         let error = names("--only nothing").unwrap_err();
         assert_eq!(error, "there is no kernel nothing: `arctic guest compute --list` lists them");

@@ -39,6 +39,24 @@ pub struct CardReport {
     /// Commands that engines skipped, by function, origin, engine and name.
     #[serde(default)]
     pub skipped_commands: Vec<Skipped>,
+    /// What each function's kernels did on the execution units.
+    #[serde(default)]
+    pub walkers: Vec<Walkers>,
+}
+
+/// What the kernels of one function did on the execution units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Walkers {
+    /// Number of the function; 0 is the PF.
+    pub function: u8,
+    /// Number of walkers that were begun.
+    pub walkers: u64,
+    /// Number of groups that ended.
+    pub groups: u64,
+    /// Number of instructions.
+    pub instructions: u64,
+    /// Number of faults.
+    pub faults: u64,
 }
 
 /// A register that a driver accessed and the card does not model.

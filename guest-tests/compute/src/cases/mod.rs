@@ -79,8 +79,8 @@ pub const CASES: &[Case] = &[
         api: Api::LevelZeroIndirect,
         ..case("level_zero_indirect", "groups from memory", programs::SCALE, basic::scale)
     },
-    case("calls_nested", "functions that call functions", programs::NESTED, language::nested_calls),
     Case { api: Api::OpenClSource, ..case("source", "compiled in the guest", programs::SOURCE, language::source) },
+    case("calls_nested", "functions that call functions", programs::NESTED, language::nested_calls),
 ];
 
 const fn case(name: &'static str, what: &'static str, program: Program, problem: fn() -> Problem) -> Case {

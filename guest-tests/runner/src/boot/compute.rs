@@ -27,6 +27,12 @@ const LEAST_MEMORY: u32 = 1536;
 const COMMAND: &str = "tmp/command";
 /// End of the user's command in the job.
 const END_OF_COMMAND: &str = "END-OF-THE-USERS-COMMAND";
+/// Mounts the image and reads the driver while the guest loads xe, which keeps one of its two processors busy: the first kernel
+/// then waits for neither.
+pub(super) const PREPARE: &str = "{ compute-root && cat /compute/usr/lib/x86_64-linux-gnu/intel-opencl/*.so > /dev/null; } &\n\
+                                  PREPARING=$!\n";
+/// Waits for [`PREPARE`].
+const PREPARED: &str = "wait $PREPARING || echo \"problem the drive with the compute stack cannot be mounted\" >&3\n";
 /// Environment of programs in a root of the guest.
 const ENVIRONMENT: &str = "env HOME=/root PATH=/usr/bin:/usr/sbin:/opt/arctic/bin TERM=$TERM";
 
@@ -86,7 +92,7 @@ pub(super) fn commands(targets: &[Target], limit: Duration) -> String {
          name=$1 address=$2; shift 2\n\
          compute-root /run/$name $address && chroot /run/$name {ENVIRONMENT} arctic guest compute --function $name \
          --device $address --timeout {seconds} --out /mnt/compute-$name.json \"$@\"\n}}\n\
-         compute-root\nRUNNING=\n"
+         {PREPARED}RUNNING=\n"
     );
     for Target { name, address, first } in targets {
         let more = if *first { format!(" --source --picture /mnt/{PICTURE}") } else { String::new() };
@@ -98,7 +104,7 @@ pub(super) fn commands(targets: &[Target], limit: Duration) -> String {
 /// The shell commands that run the user's `command` in a root with the drivers, or an interactive shell.
 pub(super) fn user_commands(command: Option<&str>) -> String {
     let root = "/run/user";
-    let prepare = format!("compute-root {root} || echo \"problem the compute stack cannot be mounted\" >&3\n");
+    let prepare = format!("{PREPARED}compute-root {root}\n");
     match command {
         Some(command) => format!(
             "{prepare}cat > {root}/{COMMAND} << '{END_OF_COMMAND}'\ncd /root\n{command}\n{END_OF_COMMAND}\n\

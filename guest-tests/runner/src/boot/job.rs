@@ -133,7 +133,7 @@ pub(super) fn steps(compute: bool) -> &'static [(&'static str, &'static str, boo
 
 /// Returns the script for `part`.
 pub(super) fn of_part(part: Part, options: &Options) -> String {
-    around(&part.task(options))
+    around(&part.task(options), options.compute)
 }
 
 /// Returns the script for a run's only guest.
@@ -147,17 +147,19 @@ pub(super) fn only(mode: &Mode, options: &Options) -> String {
                 true => compute::user_commands(None),
                 false => "setsid -c sh -i < /dev/hvc0 > /dev/hvc0 2>&1\nSTATUS=$?\n".to_owned(),
             };
-            around(&format!("cd /root\n{}{shell}", size.unwrap_or_default()))
+            around(&format!("cd /root\n{}{shell}", size.unwrap_or_default()), options.compute)
         }
-        Mode::Run(command) if options.compute => around(&compute::user_commands(Some(command))),
+        Mode::Run(command) if options.compute => around(&compute::user_commands(Some(command)), true),
         // In a subshell, so that `exit` ends only the user's command.
-        Mode::Run(command) => around(&format!("( cd /root\n{command}\n)\nSTATUS=$?\n")),
+        Mode::Run(command) => around(&format!("( cd /root\n{command}\n)\nSTATUS=$?\n"), false),
     }
 }
 
-fn around(task: &str) -> String {
+/// The script with the `task`, which uses the compute stack if `compute` is set.
+fn around(task: &str, compute: bool) -> String {
+    let prepare = if compute { compute::PREPARE } else { "" };
     format!(
-        "echo \"kernel $(uname -r)\" >&3\nload-driver >&3\nclock\necho working >&3\n{task}\
+        "echo \"kernel $(uname -r)\" >&3\n{prepare}load-driver >&3\nclock\necho working >&3\n{task}\
          echo \"taint $(cat /proc/sys/kernel/tainted)\" >&3\n"
     )
 }

@@ -18,7 +18,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use serde::Serialize;
 
-use crate::card::{CardReport, Functions, Unmodelled};
+use crate::card::{CardReport, Functions, Unmodelled, Walkers};
 use crate::clocks::{self, Comparison, WrongClock};
 use crate::driver::Driver;
 use crate::guest_process::{GuestSpec, Options, Setup};
@@ -111,6 +111,8 @@ pub struct BootReport {
     pub undone: BTreeMap<String, u64>,
     /// Commands that engines skipped, by function, origin, engine and name.
     pub skipped_commands: Vec<Skipped>,
+    /// What each function's kernels did on the execution units, by the card's report.
+    pub walkers: Vec<Walkers>,
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
@@ -147,6 +149,7 @@ impl BootReport {
         self.unmodelled.clone_from(&card.unmodelled);
         self.undone.clone_from(&card.undone);
         self.skipped_commands.clone_from(&card.skipped_commands);
+        self.walkers.clone_from(&card.walkers);
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::{BootReport, compute};
-use crate::card::Unmodelled;
+use crate::card::{Unmodelled, Walkers};
 use crate::clocks;
 use crate::report::{TestResult, Verdict};
 use crate::skipped;
@@ -34,6 +34,12 @@ impl fmt::Display for BootReport {
             line(&format!("  {group}"), &format!("passed {} ({seconds:.2} s)", passed.join(", ")))?;
         }
         compute::write_lines(&self.compute, &mut line)?;
+        for of in &self.walkers {
+            let function = if of.function == 0 { "pf".to_owned() } else { format!("vf{}", of.function) };
+            let Walkers { walkers, groups, instructions, faults, .. } = of;
+            let text = format!("{walkers} walkers, {groups} groups, {instructions} instructions, {faults} faults");
+            line("walkers", &format!("{function}: {text}"))?;
+        }
         for step in &self.steps {
             line("  step", &step.line())?;
         }
@@ -165,6 +171,7 @@ mod tests {
             totals,
             unmodelled,
             modules: vec!["drm".into(), "xe".into()],
+            walkers: vec![Walkers { function: 2, walkers: 3, groups: 40, instructions: 5000, faults: 1 }],
             skipped_commands: vec![Skipped {
                 origin: "user".into(),
                 command: "3DPRIMITIVE".into(),
@@ -179,6 +186,7 @@ mod tests {
             "  checks    passed guest, taint (0.50 s)\n",
             "  rcs0      passed stores, mi_math (0.50 s)\n",
             "byte 4: expected 1, got 0\n",
+            "walkers     vf2: 3 walkers, 40 groups, 5000 instructions, 1 faults\n",
             "skipped     2 commands of user contexts were not executed: 3DPRIMITIVE 2; results",
             "0x042000 unnamed: 3 reads, 0 writes, no reason given\n",
         ] {
