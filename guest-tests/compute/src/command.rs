@@ -68,10 +68,11 @@ pub fn run(compute: &Compute) -> Result<bool> {
         events.flush()?;
         return Ok(true);
     }
-    let worker = compute.worker_command()?;
     let limit = Duration::from_secs(compute.timeout);
     let function = &compute.function;
-    let mut report = supervisor::follow(worker, &cases, limit, &mut |line| println!("{function:<5} {line}"))?;
+    let mut report = supervisor::follow(&|cases| compute.worker_command(cases), &cases, limit, &mut |line| {
+        println!("{function:<5} {line}")
+    })?;
     report.function.clone_from(function);
     println!("{}{function:<5} {report}", if report.ok { "" } else { "FAIL " });
     if let Some(path) = &compute.out {
@@ -94,11 +95,18 @@ impl Compute {
         Ok(CASES.iter().filter(wanted).collect())
     }
 
-    /// This program with the same arguments, as the worker.
-    fn worker_command(&self) -> Result<Command> {
+    /// This program as the worker for `cases`.
+    fn worker_command(&self, cases: &[&'static Case]) -> Result<Command> {
         let program = std::env::current_exe().context("the path of this program is not known")?;
         let mut command = Command::new(program);
-        command.args(std::env::args_os().skip(1)).arg("--worker");
+        command.args(["guest", "compute", "--worker", "--kernels"]).arg(&self.kernels);
+        if let Some(address) = self.device {
+            command.args(["--device", &address.to_string()]);
+        }
+        if let Some(picture) = &self.picture {
+            command.arg("--picture").arg(picture);
+        }
+        command.args(cases.iter().flat_map(|case| ["--only", case.name]));
         Ok(command)
     }
 }

@@ -18,45 +18,45 @@ const EXIT_LIMIT: Duration = Duration::from_secs(5);
 /// Polling interval while the worker exits.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs `worker` for `cases`, each of which may take `limit`, as may the preparation. `print` receives a line per step.
+/// Number of times that a new process is started after a kernel that failed.
+const RESTARTS: u32 = 3;
+
+/// Makes the command of a worker that runs these cases.
+pub type Worker<'a> = &'a dyn Fn(&[&'static Case]) -> Result<Command>;
+
+/// Runs workers for `cases`, each of which may take `limit`, as may the preparation. `print` receives a line per step.
+///
+/// After a kernel that failed, the next ones run in a new process: a fault or a reset ends what the driver has of the card in a
+/// process, with all further kernels in it.
 pub fn follow(
-    mut worker: Command,
+    worker: Worker<'_>,
     cases: &[&'static Case],
     limit: Duration,
     print: &mut dyn FnMut(&str),
 ) -> Result<ComputeReport> {
     let start = Instant::now();
-    let mut child = worker
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("the process that uses the drivers cannot be started")?;
-    let events = child.stdout.take().context("the worker has no stdout")?;
-    let errors = child.stderr.take().context("the worker has no stderr")?;
-    let (lines, errors) = (read_lines(events), read_lines(errors));
-    let mut run = Run { report: ComputeReport::default(), current: None, ended: false };
+    let mut run = Run { report: ComputeReport::default(), current: None, ended: false, restarts: RESTARTS };
     loop {
-        let step = run.current.map_or(limit, |case| worker::limit(case, limit));
-        match lines.recv_timeout(step) {
-            Ok(line) => run.take(&line, print),
-            Err(RecvTimeoutError::Timeout) => {
-                run.timed_out(step, print);
-                // Fails only if the process has already exited.
-                let _ = child.kill();
-                break;
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
+        let rest: Vec<&'static Case> = cases.iter().copied().filter(|case| !run.has(case)).collect();
+        if run.follow(worker(&rest)?, rest.len(), limit, print)? == Outcome::Ended {
+            break;
         }
     }
-    let status = exit(&mut child)?;
-    run.crashed(status, &errors, print);
     run.complete(cases, print);
     let mut report = run.report;
     report.seconds = start.elapsed().as_secs_f64();
     report.ok =
         report.problem.is_none() && !report.kernels.is_empty() && report.count(Verdict::Right) == report.kernels.len();
     Ok(report)
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All cases have run, or the rest cannot.
+    Ended,
+    /// The rest needs a new process.
+    Restart,
 }
 
 /// The run so far.
@@ -66,13 +66,66 @@ struct Run {
     current: Option<&'static Case>,
     /// Whether the reason for the end is known.
     ended: bool,
+    /// How often a new process may be started.
+    restarts: u32,
 }
 
 impl Run {
+    /// Runs one worker for `count` cases.
+    fn follow(
+        &mut self,
+        mut worker: Command,
+        count: usize,
+        limit: Duration,
+        print: &mut dyn FnMut(&str),
+    ) -> Result<Outcome> {
+        let mut child = worker
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("the process that uses the drivers cannot be started")?;
+        let events = child.stdout.take().context("the worker has no stdout")?;
+        let errors = child.stderr.take().context("the worker has no stderr")?;
+        let (lines, errors) = (read_lines(events), read_lines(errors));
+        let before = self.report.kernels.len();
+        loop {
+            let step = self.current.map_or(limit, |case| worker::limit(case, limit));
+            match lines.recv_timeout(step) {
+                Ok(line) => self.take(&line, print),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.timed_out(step, print);
+                    // Fails only if the process has already exited.
+                    let _ = child.kill();
+                    break;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            let done = self.report.kernels.len() - before;
+            let failed = self.report.kernels.last().is_some_and(|kernel| kernel.verdict == Verdict::Failed);
+            if self.current.is_none() && (1..count).contains(&done) && failed && self.restarts > 0 {
+                self.restarts -= 1;
+                let _ = child.kill();
+                exit(&mut child)?;
+                return Ok(Outcome::Restart);
+            }
+        }
+        let status = exit(&mut child)?;
+        self.crashed(status, &errors, print);
+        Ok(Outcome::Ended)
+    }
+
+    /// Whether the case has a result.
+    fn has(&self, case: &Case) -> bool {
+        self.report.kernels.iter().any(|kernel| kernel.name == case.name)
+    }
+
     fn take(&mut self, line: &str, print: &mut dyn FnMut(&str)) {
         // Other lines are the driver's.
         let Ok(event) = serde_json::from_str(line) else { return };
         match event {
+            // A new process repeats these.
+            Event::Stage { .. } | Event::Device(_) if self.report.device.is_some() => {}
             Event::Stage { name, seconds } => {
                 print(&format!("{name} after {seconds:.1} s"));
                 self.report.stages.push(Stage { name, seconds });
@@ -152,7 +205,7 @@ impl Run {
             print(&format!("FAIL {problem}"));
         }
         for case in cases {
-            if self.report.kernels.iter().all(|kernel| kernel.name != case.name) {
+            if !self.has(case) {
                 self.report.kernels.push(Self::without_result(case, Verdict::NotRun, String::new()));
             }
         }
@@ -195,13 +248,16 @@ mod tests {
     use super::*;
     use crate::cases::CASES;
 
-    /// A worker that is a shell script, with `cases` first cases. Each line of its stdout is an event.
+    /// A worker that is a shell script, with `cases` first cases, whose number is $1. Each line of its stdout is an event.
     fn run(script: &str, cases: usize) -> (ComputeReport, Vec<String>) {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
+        let worker = |rest: &[&Case]| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script, "worker", &rest.len().to_string()]);
+            Ok(command)
+        };
         let cases: Vec<&'static Case> = CASES.iter().take(cases).collect();
         let mut lines = Vec::new();
-        let report = follow(command, &cases, Duration::from_millis(700), &mut |line| lines.push(line.to_owned()));
+        let report = follow(&worker, &cases, Duration::from_millis(700), &mut |line| lines.push(line.to_owned()));
         (report.unwrap(), lines)
     }
 
@@ -245,6 +301,25 @@ mod tests {
         assert_eq!((report.ok, verdicts(&report)), (false, expected.to_vec()));
         assert_eq!(report.problem.as_deref(), Some("vadd_ids did not end, so the kernels after it were not run"));
         assert!(lines[1].starts_with("vadd_ids            HUNG"), "{lines:?}");
+    }
+
+    /// Each kernel that fails ends its process, and the next ones have a new one, a few times.
+    #[test]
+    fn the_kernels_after_one_that_failed_have_a_new_process() {
+        let device = r#"echo '{"device":{"name":"a","driver":"b","address":"c","units":1,"memory_bytes":2}}'"#;
+        // The process with three cases fails at the first; the one with two is right.
+        let script = format!(
+            "{device}\nif [ $1 = 3 ]; then {}{}exec sleep 60\nfi\n{}{}{}{}",
+            begin("vadd"),
+            end("vadd", Verdict::Failed),
+            begin("vadd_ids"),
+            end("vadd_ids", Verdict::Right),
+            begin("saxpy"),
+            end("saxpy", Verdict::Right)
+        );
+        let (report, lines) = run(&script, 3);
+        assert_eq!(verdicts(&report), [Verdict::Failed, Verdict::Right, Verdict::Right]);
+        assert_eq!((report.ok, report.problem, lines.len()), (false, None, 4));
     }
 
     #[test]

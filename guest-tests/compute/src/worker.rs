@@ -54,7 +54,7 @@ pub fn run(job: &Job, events: &mut impl Write) -> Result<()> {
     if let Err(error) = worker.cases() {
         worker.send(&Event::Problem(format!("{error:#}")))?;
     }
-    // As in `reopen`.
+    // Without destructors: a driver in trouble may wait for ever in them.
     std::mem::forget((worker.opencl.take(), worker.level_zero.take()));
     Ok(())
 }
@@ -86,19 +86,8 @@ impl<W: Write> Worker<'_, W> {
         for case in &self.job.cases {
             self.send(&Event::Begin(case.name.into()))?;
             let report = self.case(case);
-            if report.verdict == Verdict::Failed {
-                self.reopen()?;
-            }
             self.send(&Event::End(report))?;
         }
-        Ok(())
-    }
-
-    /// Opens the device again: a fault or a reset ends the context of the kernel that caused it, with all further kernels in it.
-    /// The old context is not released, because a driver in trouble may wait for ever in its destructors.
-    fn reopen(&mut self) -> Result<()> {
-        std::mem::forget((self.opencl.take(), self.level_zero.take()));
-        self.opencl = Some(OpenCl::open(self.job.address)?.0);
         Ok(())
     }
 
