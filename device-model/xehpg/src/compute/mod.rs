@@ -18,7 +18,7 @@ mod walker;
 pub use bases::Bases;
 pub use memory::{KernelMemory, REMOTE_COST};
 pub use parked::{Owner, ParkedWalkers};
-pub use run::{EndedThread, KernelPlace, RunStop, WalkerCounts, WalkerRun};
+pub use run::{EndedThread, KernelPlace, RunStop, Times, WalkerCounts, WalkerRun};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::{SurfaceMemory, SurfaceState};
 pub use surfaces::Surfaces;

@@ -16,6 +16,15 @@ const START_COST: u64 = 40;
 /// Cost of reading and decoding code up to the next branch.
 const DECODE_COST: u64 = 2_000;
 
+/// Timestamps of a walker: CTX_TIMESTAMP and TIMESTAMP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Time of the context.
+    pub context: u32,
+    /// Time of the card, low dword.
+    pub card: u32,
+}
+
 /// What a walker has executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalkerCounts {
@@ -91,6 +100,8 @@ pub enum RunStop {
 /// A walker in progress. It can be parked between two steps, and goes on as if it had not been.
 pub struct WalkerRun {
     walker: Walker,
+    /// When the walker was begun.
+    pub started: Times,
     payload: Payload,
     /// The translated kernel; `None` before the first step.
     program: Option<Program>,
@@ -113,7 +124,7 @@ pub struct WalkerRun {
 #[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
 impl WalkerRun {
     /// Begins a walker on the execution units of an engine.
-    pub fn new(walker: Walker, unit: &mut ComputeUnit) -> WalkerRun {
+    pub fn new(walker: Walker, started: Times, unit: &mut ComputeUnit) -> WalkerRun {
         let threads = unit.take_threads(walker.dispatch.threads as usize, walker.registers, walker.slm);
         WalkerRun {
             payload: Payload::new(walker.dispatch.clone()),
@@ -128,6 +139,7 @@ impl WalkerRun {
             ended: None,
             deadlock: false,
             walker,
+            started,
         }
     }
 

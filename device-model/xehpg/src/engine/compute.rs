@@ -9,23 +9,15 @@ use super::step::Pace;
 use super::streamer::{Flow, Streamer};
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
-use crate::compute::{KernelPlace, Owner, PostSync, RunStop, Walker, WalkerRun};
+use crate::compute::{KernelPlace, Owner, PostSync, RunStop, Times, Walker, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
 use crate::trace::EventKind;
 
-/// Timestamps at the start of a walker: CTX_TIMESTAMP and TIMESTAMP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Times {
-    context: u32,
-    card: u32,
-}
-
 /// A walker that an engine executes.
 pub struct PendingWalker {
     run: WalkerRun,
-    started: Times,
     /// All groups have ended; the post-sync operation is left.
     done: bool,
 }
@@ -67,8 +59,7 @@ impl Streamer<'_> {
         let indirect = [x, y, z].map(|axis: u32| self.registers.get(reg::DISPATCHDIM.wrapping_add(axis)));
         match Walker::new(words, &self.running.compute, indirect) {
             Ok(walker) => {
-                let run = WalkerRun::new(walker, self.unit);
-                self.begin(run);
+                self.running.pending = Some(Pending::Walker(self.pending(walker)));
                 Flow::Next
             }
             Err(error) => {
@@ -78,22 +69,25 @@ impl Streamer<'_> {
         }
     }
 
-    fn begin(&mut self, run: WalkerRun) {
+    /// A walker that begins now.
+    fn pending(&mut self, walker: Walker) -> Box<PendingWalker> {
         let started = self.times();
-        self.running.pending = Some(Pending::Walker(Box::new(PendingWalker { run, started, done: false })));
+        Box::new(PendingWalker { run: WalkerRun::new(walker, started, self.unit), done: false })
     }
 
-    /// Resumes the walker that the context's image has: its groups in flight, or from the group in the command on.
-    pub(super) fn resume_walker(&mut self, words: &[u32]) {
+    /// The walker that the context's image has: with its groups in flight, or from the group in the command on.
+    pub(super) fn resumed_walker(&mut self, words: &[u32]) -> Option<Box<PendingWalker>> {
         let parked = self.gt.parked.take(self.owner(), Walker::ticket(words));
         match parked {
-            Some(run) => self.begin(run),
-            None => {
-                if let Ok(walker) = Walker::new(words, &self.running.compute, [0; 3]) {
-                    let run = WalkerRun::new(walker, self.unit);
-                    self.begin(run);
-                }
-            }
+            Some(run) => Some(Box::new(PendingWalker { run, done: false })),
+            None => Some(self.pending(Walker::new(words, &self.running.compute, [0; 3]).ok()?)),
+        }
+    }
+
+    /// Makes the resumed walker, if there is one, the operation that the engine executes.
+    pub(super) fn go_on_with_walker(&mut self) {
+        if let Some(walker) = self.running.resumed.take() {
+            self.running.pending = Some(Pending::Walker(walker));
         }
     }
 
@@ -170,7 +164,7 @@ impl Streamer<'_> {
                 }
             }
         }
-        let (post_sync, started) = (walker.run.walker().post_sync, walker.started);
+        let (post_sync, started) = (walker.run.walker().post_sync, walker.run.started);
         self.post_sync(post_sync, started).map_err(Halt::Fault)?;
         if let Some(Pending::Walker(mut walker)) = self.running.pending.take() {
             self.counters.walkers.add(walker.run.take_counts());

@@ -72,6 +72,8 @@ pub(super) struct Running {
     pub loops: IdleLoopDetector,
     /// The operation of the last command that has begun and is not complete. It is resumed before the next command.
     pub pending: Option<Pending>,
+    /// The walker that the restore has resumed, while a workaround batch runs before it.
+    pub resumed: Option<Box<PendingWalker>>,
     /// The watchdog counter while it is running (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
     /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
@@ -116,6 +118,7 @@ impl Running {
             arbitration: true,
             loops: IdleLoopDetector::default(),
             pending: None,
+            resumed: None,
             watchdog: None,
             wait_ends: None,
             skipped: false,

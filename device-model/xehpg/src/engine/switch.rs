@@ -130,10 +130,14 @@ impl Streamer<'_> {
     fn finish_restore(&mut self, restoring: &mut Restoring) -> Result<(), Fault> {
         self.execute_engine_context(restoring, self.gt.generation.contexts.dwords)?;
         self.running.position = self.position(restoring);
-        match restoring.walker {
-            Some(walker) if !restoring.inhibited && !Lrc::head_moved(&restoring.image) => self.resume_walker(&walker),
-            _ => self.gt.parked.drop_context(self.owner()),
-        }
+        let resumed = match restoring.walker {
+            Some(walker) if !restoring.inhibited && !Lrc::head_moved(&restoring.image) => self.resumed_walker(&walker),
+            _ => {
+                self.gt.parked.drop_context(self.owner());
+                None
+            }
+        };
+        self.running.resumed = resumed;
         if let Some(batch) = Batch::from_entry(self.registers.get64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
         }
@@ -142,6 +146,9 @@ impl Streamer<'_> {
         let pointer: BbPerCtxPtr = self.registers.fields();
         let batch = Batch { ppgtt: false, address: pointer.address() };
         self.running.position.workaround = pointer.valid().then_some((Workaround::PerContext, batch));
+        if self.running.position.workaround.is_none() {
+            self.go_on_with_walker();
+        }
         Ok(())
     }
 
@@ -290,7 +297,10 @@ impl Streamer<'_> {
         self.running.position.workaround = None;
         match self.running.restoring.take() {
             Some(mut restoring) => self.finish_restore(&mut restoring)?,
-            None => self.running.loops.forget(),
+            None => {
+                self.go_on_with_walker();
+                self.running.loops.forget();
+            }
         }
         Ok(())
     }

@@ -120,6 +120,25 @@ fn others_compute_beside_an_endless_kernel() {
     }
 }
 
+/// A workaround batch of the context runs before a kernel goes on, and the kernel leaves the engine again.
+#[test]
+fn workaround_batches_run_before_a_kernel_goes_on() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let endless = bench.kernel_context(0, ENDLESS, 1, &[]);
+    let batch = endless.at + 0x6000;
+    bench.write(batch, &mi::store_data_imm(mi::Global(DATA), 9));
+    bench.put(batch + 16, END);
+    // BB_PER_CTX_PTR, valid.
+    bench.put(endless.image(0x13), batch as u32 | 1);
+    for round in 0..3 {
+        bench.put(DATA, 0);
+        bench.begin(endless);
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More, "{round}");
+        assert_eq!(bench.get(DATA), 9, "{round}");
+        bench.leave();
+    }
+}
+
 /// A new context at the address of one that was parked, and one whose driver has moved the head of the ring, have nothing of
 /// its kernel. The parked object is dropped.
 #[test]
@@ -208,7 +227,7 @@ fn parked_walkers_are_limited() {
     for page in 1..=64 {
         let words = walker(KERNELS, 1, &[]);
         let walker = crate::compute::Walker::new(&words, &Default::default(), [0; 3]).unwrap();
-        let run = crate::compute::WalkerRun::new(walker, &mut ComputeUnit::default());
+        let run = crate::compute::WalkerRun::new(walker, Default::default(), &mut ComputeUnit::default());
         parked.park(crate::compute::Owner { function: bench.function, page }, parked.ticket(), run);
     }
     assert!(!bench.gt.parked.has_room(bench.function, 0) && bench.gt.parked.has_room(Function::new(1).unwrap(), 0));
