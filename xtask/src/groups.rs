@@ -61,6 +61,8 @@ const CARD: Group = Group {
         "arctic-number",
         "arctic-sriov",
         "arctic-base",
+        // Linked by the family; its tests are those of its own group.
+        "arctic-eu",
         "arctic-xehpg",
         "arctic-gen6",
         "arctic-device-model",

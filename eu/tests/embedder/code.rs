@@ -305,8 +305,8 @@ SQUARE:
 fn calls_in_loops_that_lanes_leave() {
     let code = code(NESTED);
     let memory = CodeMemory::new(code.len(), &[(0, code.clone())]);
-    let mut whole = Program::translate(&code, 0, 128, Host::Portable);
-    for (what, program) in [("whole", &mut whole), ("on demand", &mut on_demand())] {
+    let mut full = Program::translate(&code, 0, 128, Host::Portable);
+    for (what, program) in [("full", &mut full), ("on demand", &mut on_demand())] {
         // Compilers enable all other channels where functions are called by a stack.
         for dispatch in [0xff, !0] {
             let mut state = Thread::new(128, dispatch);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_moved_at_every_alignment_or_not_at_all() {
+    fn bytes_are_moved_at_every_alignment() {
         let region = MmapRegion::<()>::new(4096).unwrap();
         let memory = region.get_slice(0, 64).unwrap();
         let all: Vec<u8> = (1..=64).collect();

@@ -281,11 +281,11 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
                 let shift = if address & 2 == 0 { 0 } else { u16::BITS };
                 let mask = u64::from(u16::MAX);
                 let part = move |dword: u64| dword.wrapping_shr(shift) & mask;
-                let whole = move |old| {
+                let full = move |old| {
                     let new = operation.apply(part(old), operands, size) & mask;
                     Some(old & !mask.wrapping_shl(shift) | new.wrapping_shl(shift))
                 };
-                self.update_cell::<u32>(address & !3, whole).map(part)
+                self.update_cell::<u32>(address & !3, full).map(part)
             }
             _ => return Err(FaultKind::Message.into()),
         };

@@ -114,7 +114,7 @@ fn atomic_against_other_threads() {
 
 /// EU-046: aligned elements are not torn: one of two patterns is seen, whether lanes are consecutive or not.
 #[test]
-fn plain_elements_are_whole() {
+fn plain_elements_do_not_tear() {
     const ROUNDS: u64 = 20_000;
     let world = World::new();
     let patterns = [[0x11; 64], [0xee; 64]];

@@ -122,7 +122,7 @@ fn others_compute_beside_an_endless_kernel() {
 
 /// A workaround batch of the context runs before a kernel goes on, and the kernel leaves the engine again.
 #[test]
-fn workaround_batches_run_before_a_kernel_goes_on() {
+fn workaround_batches_run_before_a_kernel_continues() {
     let mut bench = EngineBench::new(EngineClass::Compute);
     let endless = bench.kernel_context(0, ENDLESS, 1, &[]);
     let batch = endless.at + 0x6000;
