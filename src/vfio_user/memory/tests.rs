@@ -9,7 +9,9 @@ mod tables;
 use arctic_device_model::host;
 use std::ffi::CStr;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
 use std::thread;
+use std::time::Instant;
 
 use arctic_device_model::host::DmaFault;
 use arctic_device_model::profile::limits::Limits;

@@ -129,6 +129,8 @@ pub fn write(slice: &VolatileSlice<'_>, offset: usize, bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing, reason = "an index outside fails the test")]
+
     use vm_memory::mmap::MmapRegion;
 
     use super::*;
