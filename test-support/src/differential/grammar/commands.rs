@@ -280,9 +280,9 @@ impl Writer<'_> {
     /// Returns a command of a pipeline that is not modelled; the parser skips it by its length.
     pub(super) fn state_only(&mut self) -> Words {
         if self.choice.one_in(3) {
-            return vec![0x6904_0302];
+            return vec![0x680b_0302];
         }
-        let opcode = of(self.choice, &[0x6101u32, 0x7811, 0x7208, 0x7805, 0x7809]);
+        let opcode = of(self.choice, &[0x6104u32, 0x7811, 0x7105, 0x7805, 0x7809]);
         let dwords = 2 + self.choice.below(20);
         let mut words = vec![opcode << 16 | dwords - 2];
         words.extend((1..dwords).map(|_| self.choice.dword()));
