@@ -246,7 +246,14 @@ impl std::fmt::Display for VfLine {
             Some(_) => format!("{} checks passed", self.passed),
             None => "worked".to_owned(),
         };
-        write!(out, "local memory {} MiB, {passed} on {} ", self.lmem_bytes >> 20, self.engines.join(" "))?;
+        // A guest that runs kernels reports neither.
+        if self.lmem_bytes != 0 {
+            write!(out, "local memory {} MiB, ", self.lmem_bytes >> 20)?;
+        }
+        write!(out, "{passed} ")?;
+        if !self.engines.is_empty() {
+            write!(out, "on {} ", self.engines.join(" "))?;
+        }
         write!(out, "({:.2} s)", self.work_seconds)
     }
 }
@@ -303,6 +310,9 @@ mod tests {
         };
         let wanted = "probed in 0.50 s, GGTT 56 MiB, local memory 128 MiB, worked on rcs0 bcs0 (0.08 s)";
         assert_eq!(line(&vf).to_string(), wanted);
+        let kernels =
+            VfLine { number: 1, boot_seconds: Some(8.25), passed: 29, work_seconds: 14.0, ..VfLine::default() };
+        assert_eq!(kernels.to_string(), "up after 8.2 s, probed in 0.00 s, 29 checks passed (14.00 s)");
         let broken = VfReport { problem: Some("rcs0: store".into()), ..vf };
         assert!(!line(&broken).ok);
         assert_eq!(line(&broken).to_string(), "FAIL  rcs0: store");
