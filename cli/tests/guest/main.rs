@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests run,
-//! each for less than a minute; longer tests are in `cli/tests/guest_long`.
+//! each for less than a minute, the one with kernels for at most 90 s; longer tests are in `cli/tests/guest_long`.
 //!
 //! Tests run one at a time, because a guest occupies two cores. The first run downloads the packages into the cache.
 
@@ -82,6 +82,28 @@ fn virtual_functions_without_a_physical_guest() {
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
     assert_eq!(status, Some(0));
     all_worked(&report, 2, &CLASSES);
+}
+
+/// Debian's unmodified OpenCL and Level Zero drivers compute on the PF and on a VF at the same time: each kernel has the results
+/// that the CPU has, and the picture is the host's.
+#[test]
+fn boot_compute() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--compute", "--vfs", "1"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    let functions = report["compute"].as_array().unwrap();
+    assert_eq!(functions.iter().map(|of| &of["function"]).collect::<Vec<_>>(), ["pf", "vf1"]);
+    for of in functions {
+        let kernels = of["kernels"].as_array().unwrap();
+        let wrong: Vec<&Value> = kernels.iter().filter(|kernel| kernel["verdict"] != "right").collect();
+        assert!(kernels.len() >= 25 && wrong.is_empty(), "{wrong:?}");
+        assert!(kernels.iter().all(|kernel| kernel["device_seconds"].as_f64().is_some()), "{kernels:?}");
+        assert!(of["first_right_seconds"].as_f64().unwrap() > 0.0);
+    }
+    let picture = std::fs::File::open(report["picture"].as_str().unwrap()).unwrap();
+    let picture = png::Decoder::new(std::io::BufReader::new(picture)).read_info().unwrap();
+    assert_eq!((picture.info().width, picture.info().height), (512, 384));
 }
 
 /// All subtests of a short IGT list pass; none is skipped. A nonexistent subtest and a nonexistent test binary are both
