@@ -53,8 +53,8 @@ pub fn compute(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<C
     }
     let mut versions = BTreeMap::new();
     let root = fetcher.entry("compute", &mut versions, Fetcher::compute).context(
-        "--compute needs Intel's OpenCL and Level Zero drivers, which only Debian's suite sid has (without network to a \
-         mirror, a cache that has them once is enough; ARCTIC_DEBIAN_MIRROR names a mirror)",
+        "Intel's OpenCL and Level Zero drivers, which --compute needs, cannot be downloaded from Debian sid: check the \
+         network, or set ARCTIC_DEBIAN_MIRROR to a mirror that has sid; once they are in the cache, no network is needed",
     )?;
     let pinned = fetcher.summary().is_some_and(|summary| summary == "pinned");
     Ok(ComputeStack { root, versions, pinned })
