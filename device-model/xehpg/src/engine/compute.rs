@@ -5,47 +5,14 @@
 use arctic_sriov::number::low;
 
 use super::running::Pending;
-use super::step::Pace;
-use super::streamer::{Flow, Streamer};
+use super::streamer::{Flow, Pace, STEP_TIME, Streamer};
+use super::walkers::PendingWalker;
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
-use crate::compute::{KernelPlace, Owner, PostSync, RunStop, Times, Walker, WalkerRun};
+use crate::compute::{Owner, PostSync, RunStop, Times, Walker, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
-use crate::trace::EventKind;
-
-/// A walker that an engine executes.
-pub struct PendingWalker {
-    run: WalkerRun,
-    /// All groups have ended; the post-sync operation is left.
-    done: bool,
-}
-
-impl PendingWalker {
-    /// Trace event of a walker that has ended, or whose context leaves the engine.
-    pub(super) fn event(&self) -> EventKind {
-        let counts = self.run.counts();
-        EventKind::Walker {
-            kernel: self.run.walker().kernel_address(),
-            groups: counts.groups,
-            instructions: counts.instructions,
-            faults: counts.faults,
-            outside: counts.outside,
-            at: self.run.place().map(|place| place.to_string()),
-        }
-    }
-
-    /// Where a thread of the walker is, for the log.
-    pub(super) fn place(&self) -> Option<KernelPlace> {
-        self.run.place()
-    }
-
-    /// The command that resumes the walker.
-    pub(super) fn resume_words(&self, ticket: u64) -> crate::compute::WalkerWords {
-        self.run.resume_words(ticket)
-    }
-}
 
 /// A dword of a timestamp packet. Software waits for it to be other than 1, so that value is not written (EU-025).
 fn packet(time: u32) -> u32 {
@@ -158,7 +125,7 @@ impl Streamer<'_> {
                 RunStop::Budget => {
                     left = left.saturating_sub(part);
                     let time = self.gt.clock.now().saturating_sub(self.started);
-                    if left == 0 || time > super::step::STEP_TIME || self.gam.unanswered() {
+                    if left == 0 || time > STEP_TIME || self.gam.unanswered() {
                         return Ok(Pace::More);
                     }
                 }

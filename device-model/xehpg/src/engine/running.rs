@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of a loaded context between steps.
 
-use super::compute::PendingWalker;
 use super::image::{Cursor, Image};
 use super::lrc::Lrc;
 use super::stream::{IdleLoopDetector, LEVELS, ParserState};
+use super::walkers::PendingWalker;
 use super::watchdog_counter::Watchdog;
 use super::{Halt, Load};
 use crate::blitter::Blit;

@@ -6,7 +6,7 @@ use arctic_sriov::number::byte;
 use super::fetch::{Fetched, LONGEST, Window};
 use super::running::{Pending, Phase};
 use super::stream::Workaround;
-use super::streamer::{Flow, Streamer};
+use super::streamer::{Flow, Pace, STEP_TIME, Streamer};
 use super::{Halt, Outcome};
 use crate::blitter::Progress;
 use crate::command::gfx::Gfx;
@@ -16,25 +16,10 @@ use crate::trace::{EventKind, KEPT_DWORDS};
 
 /// Maximum number of bytes that a blit processes in one step, which takes well under a millisecond at memory bandwidth.
 const BLIT_BYTES: usize = 2 << 20;
-/// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
-pub(super) const STEP_TIME: u64 = 500_000;
 /// Time for which accesses that the client does not answer are tried again, in nanoseconds of the card's clock; as for CT
 /// buffers. A context that is to leave the engine is given less: others wait for it.
 const UNANSWERED: u64 = 30_000_000_000;
 const UNANSWERED_IN_PREEMPTION: u64 = 100_000_000;
-
-/// How a pending operation goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
-    /// It is complete.
-    Done,
-    /// In the next step.
-    More,
-    /// In the next step, but only an external event can change that it makes no progress.
-    Stalled,
-    /// When the context is loaded again: it is to leave the engine, and can be saved.
-    Leave,
-}
 
 impl Streamer<'_> {
     /// Executes about `budget` commands of the context.

@@ -15,6 +15,9 @@ use crate::registers::engine_fields::{ContextControl, GfxMode};
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::EventKind;
 
+/// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
+pub(super) const STEP_TIME: u64 = 500_000;
+
 /// Action of the parser after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
@@ -34,6 +37,19 @@ pub(super) enum Flow {
     Illegal,
     /// The model does not execute the command, and the context must not continue after it.
     Unmodelled,
+}
+
+/// How a pending operation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It is complete.
+    Done,
+    /// In the next step.
+    More,
+    /// In the next step, but only an external event can change that it makes no progress.
+    Stalled,
+    /// When the context is loaded again: it is to leave the engine, and can be saved.
+    Leave,
 }
 
 /// One step of one engine.

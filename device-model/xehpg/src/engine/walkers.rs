@@ -1,12 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Totals of the walkers of an engine, and log lines about kernels that cannot go on.
+//! The walker that an engine executes, totals of an engine's walkers, and log lines about kernels that cannot go on.
 
-use crate::compute::{EndedThread, KernelPlace, WalkerCounts};
+use crate::compute::{EndedThread, KernelPlace, WalkerCounts, WalkerRun, WalkerWords};
 use crate::host::Function;
 use crate::memory::Fault;
+use crate::trace::EventKind;
 
 /// Maximum number of log lines of one engine about kernels.
 const MOST_WARNINGS: u64 = 64;
+
+/// A walker that an engine executes.
+pub struct PendingWalker {
+    pub(super) run: WalkerRun,
+    /// All groups have ended; the post-sync operation is left.
+    pub(super) done: bool,
+}
+
+impl PendingWalker {
+    /// Trace event of a walker that has ended, or whose context leaves the engine.
+    pub(super) fn event(&self) -> EventKind {
+        let counts = self.run.counts();
+        EventKind::Walker {
+            kernel: self.run.walker().kernel_address(),
+            groups: counts.groups,
+            instructions: counts.instructions,
+            faults: counts.faults,
+            outside: counts.outside,
+            at: self.run.place().map(|place| place.to_string()),
+        }
+    }
+
+    /// Where a thread of the walker is, for the log.
+    pub(super) fn place(&self) -> Option<KernelPlace> {
+        self.run.place()
+    }
+
+    /// The command that resumes the walker.
+    pub(super) fn resume_words(&self, ticket: u64) -> WalkerWords {
+        self.run.resume_words(ticket)
+    }
+}
 
 /// Totals of the walkers of one engine since the card was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
