@@ -2,8 +2,8 @@
 //! Kernels that run on the card inside a guest, through Intel's unmodified OpenCL and Level Zero drivers, and whose results
 //! are compared with computations on the CPU (`arctic guest compute`).
 //!
-//! A [`cases::Case`] is data: a kernel with its arguments and what they are afterwards ([`problem::Problem`]). [`opencl`] and
-//! [`level_zero`] execute problems. They load the drivers at run time, so the program also runs where there are none. A
+//! A [`cases::Case`] is data: a kernel with its arguments and what they are afterwards ([`problem::Problem`]). `opencl` and
+//! `level_zero` execute problems. They load the drivers at run time, so the program also runs where there are none. A
 //! supervisor starts the worker process that uses the drivers, and ends it if a kernel does not finish.
 
 pub mod cases;

@@ -13,7 +13,7 @@ pub const HEADER: u32 = 0x7208_0025;
 pub const PREDICATE: Field = Field::flag("Predicate Enable", 0, 8);
 /// The numbers of groups come from registers (EU-027).
 pub const INDIRECT: Field = Field::flag("Indirect Parameter Enable", 0, 10);
-/// The walker is resumed at the group in [`RESUME_X`] and the next two dwords (EU-070).
+/// The walker is resumed at the group in [`RESUME`] (EU-070).
 pub const VARIANT: Field = Field::choice("CFE SubOpcode Variant", 0, 17, 16, &[(0, "standard"), (1, "resume")]);
 /// Offset of the indirect data from the general state base.
 pub const INDIRECT_DATA: Field = Field::base("Indirect Data Start Address", 3, 6);
