@@ -43,8 +43,9 @@ pub enum State {
     RayTracing,
 }
 
-/// Commands that are executed, by the upper word of the header.
+/// Commands that are executed, by the upper word of the header, the most frequent one first.
 const EXECUTED: [(u16, Gfx); 9] = [
+    (PIPE_CONTROL, Gfx::PipeControl),
     (0x6101, Gfx::State(State::BaseAddress)),
     (0x6102, Gfx::State(State::SystemRoutine)),
     (0x6105, Gfx::State(State::ComputeMode)),
@@ -53,7 +54,6 @@ const EXECUTED: [(u16, Gfx); 9] = [
     (0x7200, Gfx::State(State::FrontEnd)),
     (0x7208, Gfx::Walker),
     (0x7919, Gfx::State(State::BindingTablePool)),
-    (PIPE_CONTROL, Gfx::PipeControl),
 ];
 
 /// One command of the pipelines.
