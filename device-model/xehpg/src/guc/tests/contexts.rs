@@ -367,9 +367,8 @@ fn parallel_contexts() {
     assert_eq!(host.stepped(), [[3, 0x9000_1002, 2, 0]]);
 }
 
-/// Work that a submission announces is found later if the client does not answer meanwhile.
-#[test]
-fn work_is_read_again_while_the_client_does_not_answer() {
+/// A submission of an idle context of a copy engine, whose image is in memory of a client that does not answer.
+fn submission_to_a_silent_client() -> (Host, Arc<turns::Ram>) {
     let mut host = Host::up();
     host.start(1, EngineClass::Copy, 1, 2);
     host.end("bcs0", Outcome::Complete);
@@ -378,6 +377,13 @@ fn work_is_read_again_while_the_client_does_not_answer() {
     let ram = host.move_to_guest(Host::image(1, 0), 0x2000);
     ram.set_silent(true, 0x2000);
     host.fast(0x1000, &[1]);
+    (host, ram)
+}
+
+/// Work that a submission announces is found later if the client does not answer meanwhile.
+#[test]
+fn work_is_read_again_while_the_client_does_not_answer() {
+    let (mut host, ram) = submission_to_a_silent_client();
     for _ in 0..3 {
         host.step();
         assert!(host.runs("bcs0").is_none() && host.deadline.is_some());
@@ -391,14 +397,7 @@ fn work_is_read_again_while_the_client_does_not_answer() {
 /// Work of a client that never answers is given up after a limited time.
 #[test]
 fn work_of_a_client_that_never_answers_is_given_up() {
-    let mut host = Host::up();
-    host.start(1, EngineClass::Copy, 1, 2);
-    host.end("bcs0", Outcome::Complete);
-    host.step();
-    host.set_tail(1, 128);
-    let ram = host.move_to_guest(Host::image(1, 0), 0x2000);
-    ram.set_silent(true, 0x2000);
-    host.fast(0x1000, &[1]);
+    let (mut host, ram) = submission_to_a_silent_client();
     let unchecked = |host: &Host| host.guc.scheduler().unwrap().unchecked();
     for _ in 0..4 {
         host.step();
