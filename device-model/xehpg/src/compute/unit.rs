@@ -71,6 +71,8 @@ impl ComputeUnit {
             if program.is_current(memory) {
                 return program;
             }
+            // Code that is not there any more is no access of the walker.
+            memory.take_fault();
         }
         Program::new(0, instruction, walker.registers, self.host)
     }
