@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What addresses and offsets in messages of a kernel are relative to.
 
+/// Bits of a virtual address. Higher ones are ignored in bases, offsets and sums (EU-006).
+pub const ADDRESS: u64 = (1 << 48) - 1;
+
 /// Addresses that messages of a walker's threads are relative to: a copy of the context's state and of the interface
 /// descriptor at the start of the walker (EU-010). Addresses have 48 bits; sums with offsets are taken in 64 bits and cut to
 /// 48 (EU-006).

@@ -8,15 +8,15 @@ use arctic_eu::exec::memory::{
 };
 use arctic_eu::exec::{FaultKind, Fetch};
 
-use super::bases::Bases;
+use super::bases::{ADDRESS, Bases};
 use super::replay::AtomicAccess;
 use super::sampler::{self, SAMPLER_BYTES};
-use super::surface::{ADDRESS, NULL_IMAGE, STATE_BYTES, SurfaceMemory, SurfaceState};
+use super::surface::{NULL_IMAGE, STATE_BYTES, SurfaceMemory, SurfaceState};
 use super::surfaces::{Heap, StateName, Surfaces};
 use crate::memory::{self, CellValue, Fault, FaultReason, Gam, Space, Span, Updated, cell};
 
-/// Cost of an access that is a message to a function's client, in instructions: more than a step has left, so that the step ends
-/// after the message of the kernel that needed it.
+/// Cost of an access that is a message to a function's client, in instructions: after two of them a part of a step is over and
+/// the clock is checked.
 pub const REMOTE_COST: u64 = 10_000;
 
 /// Bytes of the longest access of a message, which is a block of 64 qwords (EU-045).
@@ -102,13 +102,12 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     /// Where a surface is.
     #[inline]
     fn extent(&mut self, surface: Surface) -> Result<Extent, MemoryFault> {
-        let (name, thread) = match surface {
-            Surface::Flat => return Ok(Extent::from(0, ADDRESS)),
-            Surface::Stateless => return Ok(Extent::from(self.bases.general, u32::MAX.into())),
-            Surface::Binding(index) => (StateName::Binding(index), None),
-            Surface::Bindless(offset) => (StateName::Offset(Heap::Bindless, offset), None),
-            Surface::State(offset, thread) => (StateName::Offset(Heap::Surface, offset), Some(thread)),
+        let Some(name) = StateName::of(surface) else {
+            let is_flat = surface == Surface::Flat;
+            let (base, mask) = if is_flat { (0, ADDRESS) } else { (self.bases.general, u32::MAX.into()) };
+            return Ok(Extent::from(base, mask));
         };
+        let thread = if let Surface::State(_, thread) = surface { Some(thread) } else { None };
         let memory = match self.surfaces.find(name) {
             Some(state) => state.memory,
             None => self.decode(name)?.memory,
@@ -380,12 +379,7 @@ impl Memory for KernelMemory<'_, '_> {
     }
 
     fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault> {
-        let name = match surface {
-            Surface::Binding(index) => StateName::Binding(index),
-            Surface::Bindless(offset) => StateName::Offset(Heap::Bindless, offset),
-            Surface::State(offset, _) => StateName::Offset(Heap::Surface, offset),
-            Surface::Flat | Surface::Stateless => return Err(FaultKind::Surface.into()),
-        };
+        let name = StateName::of(surface).ok_or(FaultKind::Surface)?;
         let state = match self.surfaces.find(name) {
             Some(state) => *state,
             None => self.decode(name)?,

@@ -92,11 +92,6 @@ impl ParkedWalkers {
         self.state().walkers.retain(|parked| parked.owner.function != function);
     }
 
-    /// Drops all walkers.
-    pub fn drop_all(&self) {
-        self.state().walkers.clear();
-    }
-
     /// Number of parked walkers of `function`.
     pub fn count(&self, function: Function) -> usize {
         self.state().walkers.iter().filter(|parked| parked.owner.function == function).count()

@@ -5,10 +5,11 @@ use arctic_eu::exec::payload::Payload;
 use arctic_eu::exec::{FaultKind, GroupStop, Place, Program, Way, Workgroup};
 use arctic_eu::text;
 
+use super::bases::ADDRESS;
 use super::memory::KernelMemory;
 use super::surfaces::Surfaces;
 use super::unit::ComputeUnit;
-use super::walker::{ADDRESS, Walker, WalkerWords};
+use super::walker::{Walker, WalkerWords};
 use crate::memory::{Fault, Gam, Space};
 
 /// Cost of the start of a thread: its registers are written.
@@ -177,7 +178,8 @@ impl WalkerRun {
     /// Bytes of the host's memory that it has, about.
     pub fn host_bytes(&self) -> usize {
         let code = self.program.as_ref().map_or(0, Program::host_bytes);
-        self.threads.host_bytes().saturating_add(code).saturating_add(size_of::<WalkerRun>())
+        let own = size_of::<WalkerRun>().saturating_add(self.surfaces.host_bytes());
+        self.threads.host_bytes().saturating_add(code).saturating_add(own)
     }
 
     /// Gives what other walkers can use back to the execution units.
@@ -237,11 +239,12 @@ impl WalkerRun {
             let at = |place: &Place, program: &Program| {
                 Box::new(kernel_place(&self.walker, program, group, place.thread, place.instruction))
             };
-            match stop {
+            let (place, reason) = match stop {
                 GroupStop::End => {
                     self.counts.groups += 1;
                     self.counts.outside += self.threads.outside().0;
                     self.group = None;
+                    continue;
                 }
                 GroupStop::Budget => return RunStop::Budget,
                 GroupStop::Deadlock(_) => {
@@ -256,22 +259,22 @@ impl WalkerRun {
                         let place = self.threads.place(program);
                         return RunStop::Fault(fault, Some(at(&place, program)));
                     }
+                    continue;
                 }
                 GroupStop::Fault(place, fault) => {
                     if let Some(memory_fault) = memory.take_fault() {
                         return RunStop::Fault(memory_fault, Some(at(&place, program)));
                     }
-                    let ended = EndedThread { place: *at(&place, program), reason: fault.kind };
-                    end_thread(&mut self.threads, &mut self.counts, &place);
-                    self.ended.get_or_insert(ended);
+                    (place, fault.kind)
                 }
                 // There is no system routine, no limit and no observer.
                 GroupStop::Exception(place, _) | GroupStop::Limit(place) | GroupStop::Break(place) => {
-                    let ended = EndedThread { place: *at(&place, program), reason: FaultKind::Illegal };
-                    end_thread(&mut self.threads, &mut self.counts, &place);
-                    self.ended.get_or_insert(ended);
+                    (place, FaultKind::Illegal)
                 }
-            }
+            };
+            self.ended.get_or_insert_with(|| EndedThread { place: *at(&place, program), reason });
+            self.counts.faults += 1;
+            self.threads.end_thread(place.thread);
         }
     }
 
@@ -281,12 +284,6 @@ impl WalkerRun {
         let place = self.threads.place(program);
         Some(kernel_place(&self.walker, program, group, place.thread, place.instruction))
     }
-}
-
-/// Ends a thread that cannot go on.
-fn end_thread(threads: &mut Workgroup, counts: &mut WalkerCounts, place: &Place) {
-    threads.end_thread(place.thread);
-    counts.faults = counts.faults.saturating_add(1);
 }
 
 /// Describes the place of a thread. Only for reports: it allocates.

@@ -16,15 +16,24 @@ struct Slot {
 /// Length in dwords of all commands.
 pub const STATE_DWORDS: usize = 44;
 
-/// The commands in the order in which images have them.
+/// Positions of the commands, in the order in which images have them.
+const SELECT: usize = 0;
+const MODE: usize = 1;
+const FRONT_END: usize = 3;
+const BASE: usize = 9;
+const POOL: usize = 31;
+const ROUTINE: usize = 35;
+const RAY_TRACING: usize = 38;
+
+/// The commands in this order.
 const SLOTS: [Slot; 7] = [
-    Slot { state: State::PipelineSelect, header: 0x6904_0000, first: 0 },
-    Slot { state: State::ComputeMode, header: 0x6105_0000, first: 1 },
-    Slot { state: State::FrontEnd, header: 0x7200_0004, first: 3 },
-    Slot { state: State::BaseAddress, header: 0x6101_0014, first: 9 },
-    Slot { state: State::BindingTablePool, header: 0x7919_0002, first: 31 },
-    Slot { state: State::SystemRoutine, header: 0x6102_0001, first: 35 },
-    Slot { state: State::RayTracing, header: 0x6106_0004, first: 38 },
+    Slot { state: State::PipelineSelect, header: 0x6904_0000, first: SELECT },
+    Slot { state: State::ComputeMode, header: 0x6105_0000, first: MODE },
+    Slot { state: State::FrontEnd, header: 0x7200_0004, first: FRONT_END },
+    Slot { state: State::BaseAddress, header: 0x6101_0014, first: BASE },
+    Slot { state: State::BindingTablePool, header: 0x7919_0002, first: POOL },
+    Slot { state: State::SystemRoutine, header: 0x6102_0001, first: ROUTINE },
+    Slot { state: State::RayTracing, header: 0x6106_0004, first: RAY_TRACING },
 ];
 
 /// Bit 0 of a base address or a size in STATE_BASE_ADDRESS: the command changes it.
@@ -84,10 +93,10 @@ impl ComputeState {
 
     /// Makes each command set all that it can set.
     fn set_masks(&mut self) {
-        self.commands[SLOTS[0].first] |= 0xff00;
-        self.commands[SLOTS[1].first + 1] |= 0xffff_0000;
+        self.commands[SELECT] |= 0xff00;
+        self.commands[MODE + 1] |= 0xffff_0000;
         for (first, _) in BASES {
-            self.commands[SLOTS[3].first + first] |= MODIFY;
+            self.commands[BASE + first] |= MODIFY;
         }
     }
 
@@ -124,7 +133,7 @@ impl ComputeState {
     }
 
     fn base(&self, at: usize) -> u64 {
-        self.pages(SLOTS[3].first + at)
+        self.pages(BASE + at)
     }
 
     /// General state base address (EU-005).
@@ -159,24 +168,23 @@ impl ComputeState {
 
     /// Base address of binding tables: that of their pool, or the surface state base if no pool was allocated (EU-007).
     pub fn binding_tables(&self) -> u64 {
-        let first = SLOTS[4].first;
-        let allocated = self.commands[first + 1..first + 4].iter().any(|dword| dword & !0xfff != 0);
-        if allocated { self.pages(first + 1) } else { self.surface() }
+        let allocated = self.commands[POOL + 1..POOL + 4].iter().any(|dword| dword & !0xfff != 0);
+        if allocated { self.pages(POOL + 1) } else { self.surface() }
     }
 
     /// Surface state of scratch memory: bits 31:10, as threads have it in r0.5 (EU-004, EU-030).
     pub fn scratch(&self) -> u32 {
-        self.commands[SLOTS[2].first + 1] & SCRATCH
+        self.commands[FRONT_END + 1] & SCRATCH
     }
 
     /// Number of registers of a thread (EU-003).
     pub fn registers(&self) -> u32 {
-        if self.commands[SLOTS[1].first + 1] & LARGE_GRF != 0 { 256 } else { 128 }
+        if self.commands[MODE + 1] & LARGE_GRF != 0 { 256 } else { 128 }
     }
 
     /// Offset of the system routine from the instruction base; `None` if STATE_SIP was not executed (EU-008, EU-061).
     pub fn system_routine(&self) -> Option<u32> {
-        let low = self.commands[SLOTS[5].first + 1] & !0xf;
+        let low = self.commands[ROUTINE + 1] & !0xf;
         (low != 0).then_some(low)
     }
 }

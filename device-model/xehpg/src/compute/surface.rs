@@ -7,9 +7,6 @@ use arctic_eu::exec::memory::{Channel, ChannelOrder, Dimensions, Image, ImageFor
 
 use super::formats;
 
-/// Bits of a virtual address. Higher ones are ignored in bases, offsets and sums (EU-006).
-pub const ADDRESS: u64 = (1 << 48) - 1;
-
 /// Dwords of a surface state.
 pub const STATE_DWORDS: usize = 16;
 /// Bytes of a surface state.
@@ -226,6 +223,7 @@ mod tests {
     #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
     use super::*;
+    use crate::compute::bases::ADDRESS;
 
     /// The state of the first argument of NEO's vector add (eu-vectors.md).
     pub const NEO: [u32; 16] = [

@@ -2,6 +2,8 @@
 //! What the memory of a walker keeps between steps: decoded surface states, and what a message that is to be
 //! executed again has done.
 
+use arctic_eu::exec::memory::Surface;
+
 use super::replay::MessageReplay;
 use super::surface::SurfaceState;
 
@@ -28,6 +30,19 @@ pub(super) enum StateName {
     Binding(u8),
     /// Byte offset of a state.
     Offset(Heap, u32),
+}
+
+impl StateName {
+    /// The name of the state of a surface; `None` for addresses without one.
+    #[inline]
+    pub(super) fn of(surface: Surface) -> Option<StateName> {
+        match surface {
+            Surface::Flat | Surface::Stateless => None,
+            Surface::Binding(index) => Some(StateName::Binding(index)),
+            Surface::Bindless(offset) => Some(StateName::Offset(Heap::Bindless, offset)),
+            Surface::State(offset, _) => Some(StateName::Offset(Heap::Surface, offset)),
+        }
+    }
 }
 
 /// What is kept between the steps of one walker: at most 384 decoded surface states, and accesses of one message. A state is

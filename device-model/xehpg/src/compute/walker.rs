@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! COMPUTE_WALKER as it is executed: the groups, what their threads start with, and what follows their end (EU-020..028).
 
+use arctic_base::command::Field;
 use arctic_eu::exec::payload::{Dispatch, Header, LocalIds};
 use arctic_sriov::number::{high, low, qword};
 
-use super::bases::Bases;
+use super::bases::{ADDRESS, Bases};
 use super::state::ComputeState;
 use crate::command::gfx::walker::{self as field, DWORDS};
 
@@ -19,8 +20,6 @@ const ID_ORDERS: [[u32; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 0, 1], [1
 const GROUP_ORDERS: [[usize; 3]; 2] = [[0, 1, 2], [1, 0, 2]];
 /// Bytes of shared local memory by the code of the field (EU-050).
 const SLM_BYTES: [usize; 8] = [0, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
-/// Bits of a virtual address (EU-006).
-pub const ADDRESS: u64 = 0xffff_ffff_ffff;
 
 /// Bits of cr0.0 and cr0.1 at the start of a thread (EU-032).
 mod control {
@@ -113,8 +112,7 @@ impl Walker {
             words[0] &= !field::INDIRECT.mask();
         }
         let words = words;
-        let reserved =
-            |field: arctic_base::command::Field| WalkerError::Reserved { field: field.name, value: field.get(&words) };
+        let reserved = |field| reserved(field, &words);
         let simd = match field::SIMD.get(&words) {
             size @ 0..3 => 8 << size,
             _ => return Err(reserved(field::SIMD)),
@@ -201,6 +199,10 @@ impl Walker {
     }
 }
 
+fn reserved(field: Field, words: &WalkerWords) -> WalkerError {
+    WalkerError::Reserved { field: field.name, value: field.get(words) }
+}
+
 fn set(words: &mut WalkerWords, at: usize, value: u32) {
     if let Some(word) = words.get_mut(at) {
         *word = value;
@@ -223,11 +225,9 @@ fn local_ids(words: &WalkerWords, simd: u32) -> Result<Option<LocalIds>, WalkerE
         return Ok(None);
     }
     let order = field::ID_ORDER.get(words);
-    let order =
-        *ID_ORDERS.get(order as usize).ok_or(WalkerError::Reserved { field: field::ID_ORDER.name, value: order })?;
-    let tiles = field::TILE_LAYOUT.get(words);
-    if tiles != 0 {
-        return Err(WalkerError::Reserved { field: field::TILE_LAYOUT.name, value: tiles });
+    let order = *ID_ORDERS.get(order as usize).ok_or(reserved(field::ID_ORDER, words))?;
+    if field::TILE_LAYOUT.is_set(words) {
+        return Err(reserved(field::TILE_LAYOUT, words));
     }
     Ok(Some(LocalIds {
         local: field::LOCAL_SIZE.map(|size| size.get(words) + 1),
@@ -238,7 +238,7 @@ fn local_ids(words: &WalkerWords, simd: u32) -> Result<Option<LocalIds>, WalkerE
 }
 
 fn control_registers(words: &WalkerWords) -> [u32; 2] {
-    let flag = |field: arctic_base::command::Field, bits: u32| if field.is_set(words) { bits } else { 0 };
+    let flag = |field: Field, bits: u32| if field.is_set(words) { bits } else { 0 };
     [
         field::ROUNDING.get(words) << control::ROUNDING | flag(field::SINGLE_FLOW, control::SINGLE_FLOW),
         flag(field::SOFTWARE_EXCEPTIONS, control::SOFTWARE)

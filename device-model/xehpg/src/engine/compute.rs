@@ -22,8 +22,7 @@ fn packet(time: u32) -> u32 {
 impl Streamer<'_> {
     /// Begins a walker.
     pub(super) fn compute_walker(&mut self, words: &[u32]) -> Flow {
-        let [x, y, z] = [0, 4, 8];
-        let indirect = [x, y, z].map(|axis: u32| self.registers.get(reg::DISPATCHDIM.wrapping_add(axis)));
+        let indirect = [0, 4, 8].map(|axis: u32| self.registers.get(reg::DISPATCHDIM.wrapping_add(axis)));
         match Walker::new(words, &self.running.compute, indirect) {
             Ok(walker) => {
                 self.running.pending = Some(Pending::Walker(self.pending(walker)));
