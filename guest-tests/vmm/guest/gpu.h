@@ -69,10 +69,15 @@ struct gpu {
     uint32_t tail, head;            /* of the CT rings to and from the GuC, in dwords */
     uint32_t image_tail[8];         /* tails of the contexts' rings, in bytes */
     uint32_t seqno[8];
+    uint64_t resets;                /* PF: a bit per VF whose reset is notified and not yet finished */
 };
 
 /* Messages from the GuC are truncated to this number of HXG dwords. */
 #define MESSAGE_DWORDS 16
+/* Event GUC2PF_VF_STATE_NOTIFY: the VF, and what happened to it (xe: guc_actions_sriov_abi). */
+#define VF_STATE_NOTIFY 0x90005106
+#define VF_NOTIFY_FLR 1
+#define VF_NOTIFY_FLR_DONE 2
 struct message {
     unsigned length;                /* HXG dwords */
     uint32_t hxg[MESSAGE_DWORDS];
@@ -118,7 +123,9 @@ void send(struct gpu *gpu, uint32_t fence, const uint32_t *hxg, unsigned length)
         send(gpu, 0x12, hxg_, sizeof(hxg_) / 4);                                                                       \
         expect_message(gpu, what, 1, expected, 0, 0);                                                                  \
     } while (0)
-/* Receives the next message from the GuC. Returns false if none arrives within `within` microseconds. */
+/* Receives the next message from the GuC. Returns false if none arrives within `within` microseconds. The GuC notifies
+ * the PF of a VF's reset again until the PF starts to handle it (xe: "FLR is already in progress"): repetitions are
+ * dropped. */
 bool receive(struct gpu *gpu, struct message *message, uint64_t within);
 /* Fails unless the next message has this length and starts with these dwords. */
 void expect_message(struct gpu *gpu, const char *what, unsigned length, uint32_t header, uint32_t one, uint32_t two);

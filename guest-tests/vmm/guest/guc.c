@@ -169,7 +169,7 @@ void send(struct gpu *gpu, uint32_t fence_number, const uint32_t *hxg, unsigned 
     reg_write(gpu, REG_GUC_HOST_INTERRUPT, 0);
 }
 
-bool receive(struct gpu *gpu, struct message *message, uint64_t within)
+static bool receive_any(struct gpu *gpu, struct message *message, uint64_t within)
 {
     for (uint64_t start = tsc(); read32(own_local(gpu, FROM_GUC_HEAD + 4)) == gpu->head; pause())
         if (tsc() - start > microseconds(within))
@@ -185,6 +185,20 @@ bool receive(struct gpu *gpu, struct message *message, uint64_t within)
     gpu->head = (gpu->head + 1 + message->length) % RING_DWORDS;
     write32(own_local(gpu, FROM_GUC_HEAD), gpu->head);
     return true;
+}
+
+bool receive(struct gpu *gpu, struct message *message, uint64_t within)
+{
+    while (receive_any(gpu, message, within)) {
+        if (message->length != 3 || message->hxg[0] != VF_STATE_NOTIFY || message->hxg[2] != VF_NOTIFY_FLR)
+            return true;
+        uint64_t vf = 1ull << (message->hxg[1] & 63);
+        if (!(gpu->resets & vf)) {
+            gpu->resets |= vf;
+            return true;
+        }
+    }
+    return false;
 }
 
 void expect_message(struct gpu *gpu, const char *what, unsigned length, uint32_t header, uint32_t one, uint32_t two)

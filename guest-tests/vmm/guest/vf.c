@@ -194,7 +194,8 @@ static void lead_reset(unsigned vf)
             fail("PF: FLR_START of VF %u: response %u, FLR_DONE %u", (uint64_t)vf, (uint64_t)answered, (uint64_t)done);
         if (message.length == 1 && message.hxg[0] == 0xf0000000)
             answered = true;
-        else if (message.length == 3 && message.hxg[0] == 0x90005106 && message.hxg[1] == vf && message.hxg[2] == 2)
+        else if (message.length == 3 && message.hxg[0] == VF_STATE_NOTIFY && message.hxg[1] == vf &&
+                 message.hxg[2] == VF_NOTIFY_FLR_DONE)
             done = true;
         else
             fail("PF: FLR_START of VF %u: the GuC sends %x %x %x", (uint64_t)vf, (uint64_t)message.hxg[0],
@@ -206,6 +207,7 @@ static void lead_reset(unsigned vf)
         reg_write(gpu, 0x400 * vf + REG_MAILBOX(n), 0);
     send(gpu, 0x12, finish, 3);
     expect_message(gpu, "FLR_FINISH", 1, 0xf0000000, 0, 0);
+    gpu->resets &= ~(1ull << vf);
 }
 
 void reset_vf_1(bool alone)
@@ -214,7 +216,7 @@ void reset_vf_1(bool alone)
     uint64_t left[] = { OWN_DATA, OWN_RINGS, OWN_IMAGES + 0x1000, OWN_CTB + 0x1000 };
     function_level_reset(&vfs[1]);
     expect("a VF's MSI Enable after FLR", 0, config_read16(&vfs[1], vfs[1].msi + 2) & 1);
-    expect_message(&pf_gpu, "VF_STATE_NOTIFY: FLR", 3, 0x90005106, 1, 1);
+    expect_message(&pf_gpu, "VF_STATE_NOTIFY: FLR", 3, VF_STATE_NOTIFY, 1, VF_NOTIFY_FLR);
     lead_reset(1);
     for (unsigned n = 0; n < 4; n++)
         expect("VF 1's local memory after FLR", 0, read32(own_local(gpu, left[n])));
@@ -229,7 +231,7 @@ static void vfs_end(void)
 {
     disable_vfs();
     for (unsigned vf = 1; vf <= 2; vf++)
-        expect_message(&pf_gpu, "VF_STATE_NOTIFY: FLR", 3, 0x90005106, vf, 1);
+        expect_message(&pf_gpu, "VF_STATE_NOTIFY: FLR", 3, VF_STATE_NOTIFY, vf, VF_NOTIFY_FLR);
     for (unsigned vf = 1; vf <= 2; vf++)
         lead_reset(vf);
     for (unsigned vf = 1; vf <= 2; vf++)
