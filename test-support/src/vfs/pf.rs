@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal PF driver that provisions and resets virtual functions through registers, tables and GuC messages.
 
-use arctic_device_model::gpu::VirtualFunctions;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::Card;
 use arctic_device_model::gate::{ggtt, lmtt};
+use arctic_device_model::gpu::VirtualFunctions;
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_guc_driver::actions::*;
@@ -35,6 +36,8 @@ pub struct Pf {
     state: DriverState,
     /// Number of messages from virtual functions that the GuC has relayed.
     pub relayed: u64,
+    /// Virtual functions whose reset has begun and is not finished.
+    resetting: HashSet<Function>,
 }
 
 impl Pf {
@@ -45,6 +48,7 @@ impl Pf {
             access: CardAccess::of_pf(card, OWN),
             state: DriverState::new(SHOWN, LAYOUT.layout, 0),
             relayed: 0,
+            resetting: HashSet::new(),
         };
         for page in 0..OWN_BYTES >> 12 {
             pf.access.set_entry((SHOWN >> 12) + page, (OWN + (page << 12)) | 3);
@@ -126,10 +130,15 @@ impl Pf {
         }
     }
 
-    /// Contract D.7: performs the PF's part of an FLR.
+    /// Contract D.7: performs the PF's part of an FLR. The GuC notifies again until FLR_START; notices after the first
+    /// are dropped, as xe drops them.
     fn lead_reset(&mut self, vf: Function, notice: u32) {
         match notice {
-            NOTIFY_FLR => self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_START]),
+            NOTIFY_FLR => {
+                if self.resetting.insert(vf) {
+                    self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_START]);
+                }
+            }
             NOTIFY_FLR_DONE => {
                 self.assign(vf);
                 let first = u64::from(vf.number() - 1) * LOCAL;
@@ -137,6 +146,7 @@ impl Pf {
                 let usable = MemoryLayout::of(self.card.gt().memory.local().len()).usable;
                 self.card.write_local(PF, usable + first / 256, &vec![0; LOCAL as usize / 256]);
                 self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_FINISH]);
+                self.resetting.remove(&vf);
             }
             _ => {}
         }

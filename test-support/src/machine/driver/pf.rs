@@ -166,6 +166,8 @@ impl Driver {
     /// Contract D.7: performs the PF's part of a VF reset, after the GuC's notification or on the PF's initiative.
     pub fn lead_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
         assert_eq!(self.call(machine, VF_CONTROL, &[vf.into(), FLR_START]), SUCCESS, "FLR_START");
+        // The GuC notifies again until FLR_START: these notices belong to this reset.
+        while self.inbox.take_event(|event| event == [VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR]).is_some() {}
         self.wait_event(machine, &[VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR_DONE]);
         self.assign(machine, vf);
         self.wipe(machine, frames(vf), share_of(vf).local_bytes);
