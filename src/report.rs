@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use arctic_device_model::command::Origin;
-use arctic_device_model::report::{self, SkippedCommands, TouchedRegister};
+use arctic_device_model::report::{self, FunctionKernels, SkippedCommands, TouchedRegister};
 use serde::{Deserialize, Serialize};
 
 /// Name of the accesses to configuration space.
@@ -30,6 +30,8 @@ pub struct Report {
     pub undone: BTreeMap<String, u64>,
     /// The commands among these that were not executed at all, by function and origin.
     pub skipped_commands: Vec<SkippedCommands>,
+    /// What the kernels of each function that has begun a walker have executed.
+    pub walkers: Vec<FunctionKernels>,
 }
 
 impl Report {
@@ -39,8 +41,8 @@ impl Report {
         for (region, count) in functions.values().flat_map(TrappedCounts::named) {
             *trapped.entry(region.to_owned()).or_default() += count;
         }
-        let report::Report { unmodelled, asleep, undone, skipped_commands, .. } = model;
-        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands }
+        let report::Report { unmodelled, asleep, undone, skipped_commands, walkers, .. } = model;
+        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands, walkers }
     }
 }
 

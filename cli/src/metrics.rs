@@ -36,7 +36,7 @@ type Named = (&'static str, &'static str, Option<Unit>);
 type Number = fn(&gpu::FunctionStatus) -> Option<u64>;
 
 /// A number of each function, and the metric. Without the number, a card does not have the metric.
-const COUNTERS: [(Named, Number); 3] = [
+const COUNTERS: [(Named, Number); 7] = [
     (("engine_resets", "Engine resets that contexts of the function have caused", None), |of| of.engine_resets),
     (("translation_faults", "Accesses of the function's contexts without a valid translation", None), |of| {
         of.cat_errors
@@ -48,6 +48,17 @@ const COUNTERS: [(Named, Number); 3] = [
             None,
         ),
         |of| of.skipped_contexts,
+    ),
+    (("walkers", "Walkers (dispatches of a kernel) that have ended", None), |of| Some(of.kernels?.walkers)),
+    (("thread_groups", "Thread groups of kernels that have ended", None), |of| Some(of.kernels?.groups)),
+    (("eu_instructions", "Instructions that kernels have executed", None), |of| Some(of.kernels?.instructions)),
+    (
+        (
+            "kernel_faults",
+            "Threads that ended at an invalid instruction, and accesses without a valid translation",
+            None,
+        ),
+        |of| Some(of.kernels?.faults),
     ),
 ];
 const GAUGES: [(Named, Number); 3] = [

@@ -148,6 +148,7 @@ mod tests {
             "functions": [{
                 "function": 0, "contexts": 3, "on": [], "engine_time_ns": { "copy": 1_500_000_000_u64 },
                 "engine_resets": 2, "cat_errors": 1, "skipped_contexts": 0, "skipped_user_commands": 4,
+                "kernels": {"walkers": 5, "groups": 60, "instructions": 700, "faults": 8},
                 "skipped_driver_commands": 5, "quota": { "local_memory": 1 << 20, "ggtt_size": 0 },
                 "enabled": true, "connected": false, "power_state": "D3hot", "bus_master": false, "guest_sections": 0,
                 "trapped": { "config": 6 }, "memory_bytes": 8192,
@@ -190,6 +191,10 @@ mod tests {
             "arctic_engine_resets_total{function=\"pf\"} 2",
             "arctic_translation_faults_total{function=\"pf\"} 1",
             "arctic_skipped_commands_total{function=\"pf\",origin=\"user\"} 4",
+            "arctic_walkers_total{function=\"pf\"} 5",
+            "arctic_thread_groups_total{function=\"pf\"} 60",
+            "arctic_eu_instructions_total{function=\"pf\"} 700",
+            "arctic_kernel_faults_total{function=\"pf\"} 8",
             "arctic_skipped_commands_total{function=\"pf\",origin=\"driver\"} 5",
             "arctic_local_memory_quota_bytes{function=\"pf\"} 1048576",
             "arctic_host_memory_bytes{function=\"vf1\"} 0",

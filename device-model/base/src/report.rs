@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::command::Origin;
+use crate::status::KernelCounts;
 
 /// A register that was accessed, with its name and the reason why it is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,6 +42,16 @@ pub struct SkippedCommands {
     pub count: u64,
 }
 
+/// What the kernels of one function have executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct FunctionKernels {
+    /// Number of the function; 0 is the PF.
+    pub function: u8,
+    /// What they have executed.
+    #[serde(flatten)]
+    pub counts: KernelCounts,
+}
+
 /// Accesses and commands that the card does not model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -54,6 +65,8 @@ pub struct Report {
     /// The commands that engines did not execute at all, which are also in `undone`, by function and origin: those of
     /// user space make the results of a program invalid.
     pub skipped_commands: Vec<SkippedCommands>,
+    /// What the kernels of each function that has begun a walker have executed, in the order of the functions.
+    pub walkers: Vec<FunctionKernels>,
 }
 
 impl Report {

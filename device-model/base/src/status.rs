@@ -56,6 +56,31 @@ pub struct FunctionStatus {
     /// contexts with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped_driver_commands: Option<u64>,
+    /// What its kernels have executed since power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<KernelCounts>,
+}
+
+/// What the kernels of one function have executed on the execution units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelCounts {
+    /// Number of walkers that have ended.
+    pub walkers: u64,
+    /// Number of thread groups that have ended.
+    pub groups: u64,
+    /// Number of instructions.
+    pub instructions: u64,
+    /// Number of threads that have ended at an instruction that cannot be executed, and of accesses that had no valid
+    /// translation.
+    pub faults: u64,
+}
+
+impl KernelCounts {
+    /// Returns whether no walker was begun.
+    pub fn is_zero(&self) -> bool {
+        *self == KernelCounts::default()
+    }
 }
 
 /// State of a function in the firmware that schedules it (contract D.7).
@@ -137,4 +162,19 @@ pub struct EngineStatus {
     /// ID of the running context within its function; absent while the engine is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u16>,
+    /// The kernel that it executes; absent if it executes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelStatus>,
+}
+
+/// The walker that an engine executes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KernelStatus {
+    /// Virtual address of the kernel in the process of the engine's context.
+    pub address: u64,
+    /// Number of its thread groups that have ended.
+    pub groups: u64,
+    /// Number of instructions that it has executed.
+    pub instructions: u64,
 }

@@ -235,8 +235,7 @@ impl Gt {
         Report {
             unmodelled: self.listed(&self.registers.unmodelled()),
             asleep: self.listed(&self.asleep.list()),
-            undone: BTreeMap::new(),
-            skipped_commands: Vec::new(),
+            ..Report::default()
         }
     }
 }

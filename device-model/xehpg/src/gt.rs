@@ -10,6 +10,7 @@ mod gsc;
 mod guc;
 mod hardware_error;
 mod interrupt;
+pub mod kernels;
 mod memory;
 mod power;
 pub mod power_context;
@@ -28,7 +29,7 @@ use std::sync::{Arc, Mutex};
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
-use crate::compute::ParkedWalkers;
+use crate::compute::{EuRates, ParkedWalkers};
 use crate::context_image;
 use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
@@ -47,6 +48,7 @@ use crate::residency::{Awake, Residency};
 use crate::sensors::{Meter, Power};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
+use kernels::{EngineKernel, KernelTotals};
 use skipped::SkippedTotals;
 use steering::Agent;
 use virtual_function::{VirtualFunction, decode_vf_view};
@@ -99,7 +101,7 @@ pub struct Gt {
     /// Layout of the context images of each engine, by [`EngineId::index`].
     context_layouts: Box<[context_image::Layout]>,
     /// Context timestamp of each engine, by [`EngineId::index`].
-    pub context_clocks: Box<[ContextClock]>,
+    context_clocks: Box<[ContextClock]>,
     /// Step clock of each engine, by [`EngineId::index`].
     pub engine_clocks: Box<[EngineClock]>,
     /// Context status events of each engine for the GuC, by [`EngineId::index`].
@@ -118,6 +120,12 @@ pub struct Gt {
     vfs: Box<[VirtualFunction]>,
     /// Number of skipped commands of each function, PF first.
     skipped: Box<[SkippedTotals]>,
+    /// What the kernels of each function have executed, PF first.
+    kernels: Box<[KernelTotals]>,
+    /// The kernel of each engine, by [`EngineId::index`].
+    engine_kernels: Box<[EngineKernel]>,
+    /// Speed of the execution units.
+    pub eu_rates: EuRates,
     /// What happens to contexts with commands that the model does not execute.
     pub unmodelled: Unmodelled,
     /// The fuses disable the GuC.
@@ -168,6 +176,9 @@ impl Gt {
             parked: ParkedWalkers::default(),
             trace,
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
+            kernels: (0..FUNCTIONS).map(|_| KernelTotals::default()).collect(),
+            engine_kernels: engines.all().map(|_| EngineKernel::default()).collect(),
+            eu_rates: EuRates::of(profile),
             unmodelled: profile.unmodelled,
             guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),
@@ -182,6 +193,18 @@ impl Gt {
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn skipped(&self, function: Function) -> &SkippedTotals {
         &self.skipped[function.index()]
+    }
+
+    /// What the kernels of `function` have executed.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
+    pub fn kernels(&self, function: Function) -> &KernelTotals {
+        &self.kernels[function.index()]
+    }
+
+    /// The kernel that `engine` executes.
+    #[allow(clippy::indexing_slicing, reason = "there is a kernel for each engine")]
+    pub fn engine_kernel(&self, engine: EngineId) -> &EngineKernel {
+        &self.engine_kernels[engine.index()]
     }
 
     /// Fixed properties of `engine`.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use arctic_gpu::Topology;
 use arctic_gpu::card::status::{FunctionStatus, Status, name_of};
-use arctic_gpu::gpu::{EngineStatus, FunctionState};
+use arctic_gpu::gpu::{EngineStatus, FunctionState, KernelCounts, KernelStatus};
 
 const MIB: u64 = 1 << 20;
 
@@ -129,8 +129,21 @@ impl fmt::Display for Table<'_> {
             let cells: Vec<String> = columns.iter().map(|column| (column.cell)(function)).collect();
             row(&function.name(), state, &cells)?;
         }
-        let engine = |EngineStatus { engine, function, .. }: &EngineStatus| {
-            format!("{engine} {}", function.map_or_else(|| "-".into(), name_of))
+        let ran = |function: &&FunctionStatus| function.gpu.kernels.is_some_and(|counts| !counts.is_zero());
+        for function in status.functions.iter().filter(ran) {
+            let counts = function.gpu.kernels.unwrap_or_default();
+            let KernelCounts { walkers, groups, instructions, faults } = counts;
+            let name = function.name();
+            writeln!(
+                f,
+                "kernels of {name}: {walkers} walkers, {groups} groups, {instructions} instructions, {faults} faults"
+            )?;
+        }
+        let engine = |EngineStatus { engine, function, kernel, .. }: &EngineStatus| {
+            let kernel = kernel.map_or_else(String::new, |KernelStatus { address, groups, instructions }| {
+                format!(" (kernel {address:#x}: {groups} groups, {instructions} instructions)")
+            });
+            format!("{engine} {}{kernel}", function.map_or_else(|| "-".into(), name_of))
         };
         let engines: Vec<_> = status.engines.iter().map(engine).collect();
         writeln!(f, "engines: {}", engines.join(", "))?;
@@ -172,10 +185,12 @@ mod tests {
         let mut status: Status = serde_json::from_str(
             r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, "firmware": {"guc": "70.53.0"},
-                "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
+                "engines": [{"engine": "rcs0", "function": 1, "context": 33,
+                             "kernel": {"address": 4096, "groups": 2, "instructions": 99}}, {"engine": "bcs0"}],
                 "functions": [
                 {"function": 1, "contexts": 4, "on": ["rcs0"], "engine_time_ns": {"render": 1000000000, "copy": 500000000},
                  "engine_resets": 0, "cat_errors": 0, "skipped_user_commands": 12, "skipped_contexts": 2,
+                 "kernels": {"walkers": 3, "groups": 40, "instructions": 5000, "faults": 1},
                  "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 3,
                  "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
                              "local_memory": 0}, "memory_bytes": 4194304},
@@ -193,7 +208,14 @@ mod tests {
         assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
         assert_eq!(lines[2], "vf1 working D0 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
         assert_eq!(lines[3], "vf2 absent - 1 MiB - 0/- - 0.00 s 0 - 0 0", "a VF that is not enabled has a quota");
-        assert_eq!(lines[4..], ["engines: rcs0 vf1, bcs0 -", "firmware: guc 70.53.0"]);
+        assert_eq!(
+            lines[4..],
+            [
+                "kernels of vf1: 3 walkers, 40 groups, 5000 instructions, 1 faults",
+                "engines: rcs0 vf1 (kernel 0x1000: 2 groups, 99 instructions), bcs0 -",
+                "firmware: guc 70.53.0"
+            ]
+        );
         let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         assert_eq!(again, status);
     }

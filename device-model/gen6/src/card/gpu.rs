@@ -89,7 +89,7 @@ impl Gpu for Card {
         let engines = generation.engines().map(|(engine, info)| EngineStatus {
             engine: info.name.to_owned(),
             function: (!self.gt.engine_idle(engine)).then_some(0),
-            context: None,
+            ..EngineStatus::default()
         });
         Status { functions: vec![function], engines: engines.collect(), ..Status::default() }
     }

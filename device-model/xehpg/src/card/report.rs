@@ -2,7 +2,8 @@
 //! The card's report of unmodelled accesses and commands.
 
 use super::Card;
-use crate::report::{Report, SkippedCommands};
+use crate::host::Function;
+use crate::report::{FunctionKernels, Report, SkippedCommands};
 
 impl Card {
     /// The report since power-on.
@@ -18,6 +19,14 @@ impl Card {
         });
         let mut skipped: Vec<_> = skipped.collect();
         skipped.sort_by_key(|of| (of.function, of.origin, of.engine, of.command));
-        Report { undone: self.engines.undone(), skipped_commands: skipped, ..self.gt.report() }
+        let kernels = |function| (function, self.gt.kernels(function).counts());
+        let walkers = Function::all().map(kernels).filter(|(_, counts)| !counts.is_zero());
+        let walkers = walkers.map(|(function, counts)| FunctionKernels { function: function.number(), counts });
+        Report {
+            undone: self.engines.undone(),
+            skipped_commands: skipped,
+            walkers: walkers.collect(),
+            ..self.gt.report()
+        }
     }
 }

@@ -45,6 +45,7 @@ impl Card {
             skipped_contexts: Some(self.gt.skipped(function).contexts()),
             skipped_user_commands: Some(self.gt.skipped(function).of(Origin::User)),
             skipped_driver_commands: Some(self.gt.skipped(function).of(Origin::Driver)),
+            kernels: Some(self.gt.kernels(function).counts()),
             ..FunctionStatus::default()
         };
         let engine = |id| EngineStatus { engine: self.gt.engine(id).name.to_string(), ..EngineStatus::default() };
@@ -63,6 +64,7 @@ impl Card {
             {
                 function.on.push(of.engine.clone());
             }
+            of.kernel = running.and_then(|_| self.gt.engine_kernel(id).status());
             (of.function, of.context) = running.map(|context| (context.function.number(), context.local)).unzip();
         }
         for (function, of) in functions.into_iter().zip(&mut status.functions) {

@@ -425,6 +425,7 @@ fn status_of_a_provisioned_card() {
         "engine_resets",
         "engine_time_ns",
         "function",
+        "kernels",
         "on",
         "quota",
         "skipped_contexts",

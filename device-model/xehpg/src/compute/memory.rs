@@ -15,9 +15,12 @@ use super::surface::{NULL_IMAGE, STATE_BYTES, SurfaceMemory, SurfaceState};
 use super::surfaces::{Heap, StateName, Surfaces};
 use crate::memory::{self, CellValue, Fault, FaultReason, Gam, Space, Span, Updated, cell};
 
-/// Cost of an access that is a message to a function's client, in instructions: after two of them a part of a step is over and
-/// the clock is checked.
-pub const REMOTE_COST: u64 = 10_000;
+/// Cost of an access that is a message to a function's client, in instructions: more than that of any step, which ends after
+/// the message of the kernel.
+pub(super) const REMOTE_COST: u64 = 1 << 32;
+/// Most messages to a client for a fetch of code in a step. Code in memory that is accessed by messages is translated anew for
+/// each walker, and bit by bit.
+const MOST_CODE_MESSAGES: u64 = 16;
 
 /// Bytes of the longest access of a message, which is a block of 64 qwords (EU-045).
 const MOST_BYTES: usize = 512;
@@ -37,6 +40,8 @@ pub struct KernelMemory<'s, 'm> {
     surfaces: &'s mut Surfaces,
     cost: u64,
     fault: Option<Fault>,
+    /// Number of messages to a client.
+    messages: u64,
     remote_atomics: u64,
 }
 
@@ -66,7 +71,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     /// The memory of a walker for the step of `gam`: the process's `space`, and addresses relative to the walker's `bases`.
     /// `surfaces` is kept by the walker from its first step to its last.
     pub fn new(gam: &'s mut Gam<'m>, space: Space, bases: &'s Bases, surfaces: &'s mut Surfaces) -> Self {
-        KernelMemory { gam, space, bases, surfaces, cost: 0, fault: None, remote_atomics: 0 }
+        KernelMemory { gam, space, bases, surfaces, cost: 0, fault: None, messages: 0, remote_atomics: 0 }
     }
 
     /// Takes the last access that has failed, for the report of a page fault. It explains a [`MemoryFault`] of the kind
@@ -83,6 +88,18 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     /// Takes the number of atomic operations that were executed as a read and a write, by messages to a function's client.
     pub fn take_remote_atomics(&mut self) -> u64 {
         std::mem::take(&mut self.remote_atomics)
+    }
+
+    /// Number of accesses of the step that were messages to a function's client.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
+    /// Counts a message to a client.
+    #[cold]
+    fn count_message(&mut self) {
+        self.cost = self.cost.saturating_add(REMOTE_COST);
+        self.messages = self.messages.saturating_add(1);
     }
 
     /// Records an access of a message that has failed.
@@ -188,7 +205,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
                 Span::Null(_) => span.read(part).is_ok(),
                 Span::Remote { .. } if replays && self.surfaces.replay.load(at, part) => true,
                 Span::Remote { .. } => {
-                    self.cost = self.cost.saturating_add(REMOTE_COST);
+                    self.count_message();
                     let read = span.read(part).is_ok();
                     if read && replays {
                         self.surfaces.replay.record_load(at, part);
@@ -232,7 +249,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
                 Span::Null(_) => true,
                 Span::Remote { .. } if self.surfaces.replay.store(at, part.len()) => true,
                 Span::Remote { .. } => {
-                    self.cost = self.cost.saturating_add(REMOTE_COST);
+                    self.count_message();
                     let written = span.write(part).is_ok();
                     if written {
                         self.surfaces.replay.record_store(at, part.len());
@@ -296,7 +313,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         // Every operation has a value.
         let Updated { old, by_messages } = updated.unwrap_or(Updated { old: 0, by_messages: false });
         if by_messages {
-            self.cost = self.cost.saturating_add(REMOTE_COST);
+            self.count_message();
             self.remote_atomics = self.remote_atomics.saturating_add(1);
         }
         Ok(old)
@@ -428,9 +445,12 @@ impl Memory for KernelMemory<'_, '_> {
 }
 
 /// Code is read at its virtual address in the process's space, whatever id of an address space the program has. A fetch ends
-/// where memory ends.
+/// where memory ends, and fails without a fault of the address after [`MOST_CODE_MESSAGES`].
 impl Fetch for KernelMemory<'_, '_> {
     fn fetch(&mut self, _: u64, address: u64, bytes: &mut [u8]) -> Result<usize, MemoryFault> {
+        if self.messages >= MOST_CODE_MESSAGES {
+            return Err(FaultKind::Address.into());
+        }
         match self.load_parts(address & ADDRESS, bytes, false) {
             (0, Err(fault)) => Err(self.record(fault)),
             (count, _) => Ok(count),

@@ -12,15 +12,17 @@ mod sampler;
 mod state;
 mod surface;
 mod surfaces;
+mod time;
 mod unit;
 mod walker;
 
 pub use bases::Bases;
-pub use memory::{KernelMemory, REMOTE_COST};
+pub use memory::KernelMemory;
 pub use parked::{Owner, ParkedWalkers};
 pub use run::{EndedThread, KernelPlace, RunStop, Times, WalkerCounts, WalkerRun};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::{SurfaceMemory, SurfaceState};
 pub use surfaces::Surfaces;
+pub use time::EuRates;
 pub use unit::ComputeUnit;
 pub use walker::{PostSync, Walker, WalkerError, WalkerWords};

@@ -8,6 +8,7 @@ use arctic_eu::text;
 use super::bases::ADDRESS;
 use super::memory::KernelMemory;
 use super::surfaces::Surfaces;
+use super::time::EuRates;
 use super::unit::ComputeUnit;
 use super::walker::{Walker, WalkerWords};
 use crate::memory::{Fault, Gam, Space};
@@ -39,6 +40,8 @@ pub struct WalkerCounts {
     pub faults: u64,
     /// Accesses outside of a surface or of shared local memory, which read 0 or are dropped (EU-044).
     pub outside: u64,
+    /// Atomic operations that were executed as a read and a write, by messages to a function's client.
+    pub remote_atomics: u64,
 }
 
 impl WalkerCounts {
@@ -55,6 +58,7 @@ impl WalkerCounts {
             instructions: of(self.instructions, other.instructions),
             faults: of(self.faults, other.faults),
             outside: of(self.outside, other.outside),
+            remote_atomics: of(self.remote_atomics, other.remote_atomics),
         }
     }
 }
@@ -90,6 +94,8 @@ pub enum RunStop {
     Done,
     /// The budget is used up.
     Budget,
+    /// An access was a message to a function's client.
+    Message,
     /// A group has ended, and the next one is not begun, as requested.
     Boundary,
     /// All threads of the group that have not ended wait for a barrier that none of them will complete (EU-053).
@@ -114,6 +120,10 @@ pub struct WalkerRun {
     threads: Workgroup,
     /// Instructions of the group in flight that are counted.
     counted: u64,
+    /// Instructions of the longest group so far.
+    longest: u64,
+    /// Ticks of CTX_TIMESTAMP that [`WalkerRun::take_ticks`] has returned.
+    ticks: u64,
     surfaces: Surfaces,
     counts: WalkerCounts,
     /// Those that [`WalkerRun::take_counts`] has returned.
@@ -134,6 +144,8 @@ impl WalkerRun {
             next: walker.first,
             threads,
             counted: 0,
+            longest: 0,
+            ticks: 0,
             surfaces: Surfaces::default(),
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
@@ -158,6 +170,13 @@ impl WalkerRun {
     pub fn take_counts(&mut self) -> WalkerCounts {
         let before = std::mem::replace(&mut self.taken, self.counts);
         self.counts.each(before, u64::saturating_sub)
+    }
+
+    /// Ticks of CTX_TIMESTAMP since the last call, by the instructions that it has executed.
+    pub fn take_ticks(&mut self, rates: &EuRates) -> u32 {
+        let ticks = rates.ticks(self.walker.dispatch.threads, self.longest, self.counts.instructions);
+        let before = std::mem::replace(&mut self.ticks, ticks);
+        u32::try_from(ticks.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
     /// Takes the first thread since the last call that has ended at an instruction that cannot be executed.
@@ -208,6 +227,9 @@ impl WalkerRun {
         };
         let mut left = budget;
         loop {
+            if memory.messages() != 0 {
+                return RunStop::Message;
+            }
             let group = match (self.group, self.next) {
                 (Some(group), _) => group,
                 (None, None) => return RunStop::Done,
@@ -236,6 +258,8 @@ impl WalkerRun {
             let executed = self.threads.executed();
             self.counts.instructions += executed.wrapping_sub(self.counted);
             self.counted = executed;
+            self.counts.remote_atomics += memory.take_remote_atomics();
+            self.longest = self.longest.max(executed);
             let at = |place: &Place, program: &Program| {
                 Box::new(kernel_place(&self.walker, program, group, place.thread, place.instruction))
             };
@@ -246,7 +270,8 @@ impl WalkerRun {
                     self.group = None;
                     continue;
                 }
-                GroupStop::Budget => return RunStop::Budget,
+                GroupStop::Budget if memory.messages() == 0 => return RunStop::Budget,
+                GroupStop::Budget => return RunStop::Message,
                 GroupStop::Deadlock(_) => {
                     self.deadlock = true;
                     return RunStop::Deadlock;

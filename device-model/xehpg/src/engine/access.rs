@@ -109,7 +109,7 @@ impl Streamer<'_> {
         let now = self.gt.timestamp();
         let own = self.registers.own(offset);
         if own == reg::CTX_TIMESTAMP {
-            self.gt.context_clocks[self.id.index()].set(now, value);
+            self.gt.context_clock(self.id).set(now, value);
         }
         // The watchdog must be advanced with the old register values first.
         let watchdog = matches!(own, reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);

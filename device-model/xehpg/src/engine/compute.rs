@@ -9,7 +9,7 @@ use super::streamer::{Flow, Pace, STEP_TIME, Streamer};
 use super::walkers::PendingWalker;
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
-use crate::compute::{Owner, PostSync, RunStop, Times, Walker, WalkerRun};
+use crate::compute::{Owner, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
@@ -72,8 +72,7 @@ impl Streamer<'_> {
 
     /// Parks the walker of a context that was saved with `ticket`.
     pub(super) fn park(&mut self, ticket: u64) {
-        if let Some(Pending::Walker(mut walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
-            self.counters.walkers.add(walker.run.take_counts());
+        if let Some(Pending::Walker(walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
             self.trace_event(|_| walker.event());
             if ticket == 0 {
                 walker.run.release(self.unit);
@@ -83,10 +82,9 @@ impl Streamer<'_> {
         }
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     fn times(&self) -> Times {
         let now = self.gt.timestamp();
-        Times { context: self.gt.context_clocks[self.id.index()].read(|| now), card: low(now) }
+        Times { context: self.gt.context_clock(self.id).read(|| now), card: low(now) }
     }
 
     /// Executes a bounded part of the pending walker. A context that is to leave the engine leaves it at once, with its group in
@@ -100,9 +98,16 @@ impl Streamer<'_> {
             return Ok(Pace::Leave);
         }
         let (part, mut left) = (self.unit.part_cost, self.unit.step_cost);
+        let clock = self.gt.context_clock(self.id);
+        clock.hold(self.gt.timestamp());
         while !walker.done {
             let space = self.running.lrc.space;
             let stop = walker.run.step(&mut self.gam, space, self.unit, part, leaves);
+            clock.advance(walker.run.take_ticks(&self.gt.eu_rates));
+            let counts = walker.run.take_counts();
+            self.counters.walkers.add(counts);
+            self.gt.kernels(function).add(counts);
+            self.gt.engine_kernel(self.id).show(walker.run.walker().kernel_address(), walker.run.counts());
             if let Some(ended) = walker.run.take_ended() {
                 self.counters.walkers.warn_ended(function, self.gt.engine(self.id).name, &ended);
                 if self.gt.unmodelled == Unmodelled::Fault {
@@ -113,10 +118,15 @@ impl Streamer<'_> {
             match stop {
                 RunStop::Done => walker.done = true,
                 RunStop::Boundary => return Ok(Pace::Leave),
-                RunStop::Deadlock => return Ok(Pace::Stalled),
+                RunStop::Deadlock => {
+                    clock.release(self.gt.timestamp());
+                    return Ok(Pace::Stalled);
+                }
+                RunStop::Message => return Ok(Pace::More),
                 RunStop::Fault(fault, place) => {
                     if !self.gam.unanswered() {
                         let name = self.gt.engine(self.id).name;
+                        self.gt.kernels(function).add(WalkerCounts { faults: 1, ..WalkerCounts::default() });
                         self.counters.walkers.warn_fault(function, name, &fault, place.as_deref());
                     }
                     return Err(Halt::Fault(fault));
@@ -130,11 +140,13 @@ impl Streamer<'_> {
                 }
             }
         }
+        clock.release(self.gt.timestamp());
         let (post_sync, started) = (walker.run.walker().post_sync, walker.run.started);
         self.post_sync(post_sync, started).map_err(Halt::Fault)?;
-        if let Some(Pending::Walker(mut walker)) = self.running.pending.take() {
-            self.counters.walkers.add(walker.run.take_counts());
+        if let Some(Pending::Walker(walker)) = self.running.pending.take() {
             self.counters.walkers.walkers = self.counters.walkers.walkers.saturating_add(1);
+            self.gt.kernels(function).count_walker();
+            self.gt.engine_kernel(self.id).hide();
             self.trace_event(|_| walker.event());
             walker.run.release(self.unit);
         }

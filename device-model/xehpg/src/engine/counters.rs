@@ -80,6 +80,7 @@ impl Counters {
         let (count, reason) = &self.refused_walkers;
         let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
         let walkers = [(format!("COMPUTE_WALKER: refused{reason}"), *count)];
+        let remote_atomics = self.remote_atomics.saturating_add(self.walkers.executed.remote_atomics);
         let rest = [
             ("threads ended at instructions that cannot be executed", self.walkers.executed.faults),
             ("illegal commands", self.illegal),
@@ -93,7 +94,7 @@ impl Counters {
             ("queues not loaded, since GFX_MODE has execlists off", self.refused_loads),
             ("context switches without a status page", self.lost_reports),
             ("16-byte atomics in two halves", self.split_atomics),
-            ("atomics as a read and a write, by messages", self.remote_atomics),
+            ("atomics as a read and a write, by messages", remote_atomics),
         ];
         let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));
         skipped.chain(refused).chain(walkers).chain(rest).filter(|(_, count)| *count != 0).collect()

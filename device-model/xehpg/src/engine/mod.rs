@@ -238,7 +238,8 @@ impl Engine {
         self.tlb.flush();
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
-        gt.context_clocks[self.id.index()].stop(gt.generation.timebase.ticks(now));
+        gt.context_clock(self.id).stop(gt.generation.timebase.ticks(now));
+        gt.engine_kernel(self.id).hide();
         gt.engine_clocks[self.id.index()].load(now);
         self.swap_global_registers(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
@@ -364,7 +365,7 @@ impl Engine {
             self.counters.walkers.warn_reset(function, name, walker.place().as_ref());
         }
         gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, EventKind::Reset));
-        let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
+        let timestamp = gt.context_clock(self.id).stop(gt.timestamp());
         if running.restored() {
             let views = gt.memory.step_views(self.id);
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);

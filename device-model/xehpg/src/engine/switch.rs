@@ -195,7 +195,7 @@ impl Streamer<'_> {
         let own = self.registers.own(register);
         match own {
             reg::CTX_TIMESTAMP => {
-                return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
+                return self.gt.context_clock(self.id).set(self.gt.timestamp(), value);
             }
             // A free-running clock cannot be set back (V8-215).
             reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,
@@ -325,7 +325,7 @@ impl Streamer<'_> {
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
-        let context = self.gt.context_clocks[self.id.index()].stop(now);
+        let context = self.gt.context_clock(self.id).stop(now);
         let clocks = Clocks { context, card: low(now), restored: self.running.restored_at };
         self.publish();
         let position = &self.running.position;
@@ -349,7 +349,7 @@ impl Streamer<'_> {
         if saved.is_err() && self.gam.unanswered() {
             // The context stays on the engine.
             self.gt.start_context_clock(self.id);
-            self.gt.context_clocks[self.id.index()].set(now, context);
+            self.gt.context_clock(self.id).set(now, context);
         }
         if saved.is_ok() {
             self.park(ticket);

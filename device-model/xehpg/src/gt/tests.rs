@@ -197,7 +197,7 @@ fn timestamps_advance() {
     assert_eq!(gt.read(0x235c), (ticks >> 32 & 0xf) as u32);
     let engine = XE_HPG.engines.find(EngineClass::Render, 0).unwrap();
     gt.start_context_clock(engine);
-    gt.context_clocks[engine.index()].set(gt.timestamp(), 100);
+    gt.context_clock(engine).set(gt.timestamp(), 100);
     clock.advance(625_000);
     assert_eq!(gt.read(0x23a8), 12_100);
 }

@@ -186,7 +186,7 @@ fn the_status_of_domains_is_by_slice() {
     let vecs1 = XE_HPG.engines.named("vecs1").unwrap();
     gt.start_context_clock(vecs1);
     assert_eq!(status(), 4);
-    gt.context_clocks[vecs1.index()].stop(gt.timestamp());
+    gt.context_clock(vecs1).stop(gt.timestamp());
     gt.write(0xa210, 1);
     assert_eq!(status(), 0x1d, "only render is gated");
     gt.write(0xa2a0, 0xffff_ffff);

@@ -9,16 +9,16 @@ use crate::profile::Unmodelled;
 
 const END_OF_THREAD: &str = "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
 /// Never ends.
-const ENDLESS: &str = "L0:\n(W) jmpi L0\n";
+pub(super) const ENDLESS: &str = "L0:\n(W) jmpi L0\n";
 /// Waits for a second thread of the group, which does not exist.
-const ALONE_AT_BARRIER: &str = "
+pub(super) const ALONE_AT_BARRIER: &str = "
 (W)     mov (1|M0) r12.0<1>:ud 0x0:ud
 (W)     mov (1|M0) r12.2<1>:ud 0x2020000:ud
 (W)     send.gtwy (1|M0) null r12 null:0 0x0 0x02000004
 (W)     sync.bar null
 ";
 /// Stores 7 at the address in r1.0 and r1.1, the inline data.
-const STORE: &str = "
+pub(super) const STORE: &str = "
 (W)     mov (1|M0) r10.0<1>:ud 0x7:ud
 (W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
 (W)     send.ugm (1|M0) null r12 r10:1 0x0 0x08000584
@@ -44,7 +44,7 @@ fn kernel(text: &str) -> Vec<u32> {
 }
 
 /// Kernels lie here in local memory; the instruction base is [`VA`].
-const KERNELS: u64 = 0x48_0000;
+pub(super) const KERNELS: u64 = 0x48_0000;
 
 /// COMPUTE_WALKER of groups of one thread of SIMD8, with inline data.
 fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
@@ -63,13 +63,13 @@ fn instruction_base(address: u64) -> [u32; 22] {
     words
 }
 
-fn target(at: u64) -> [u32; 2] {
+pub(super) fn target(at: u64) -> [u32; 2] {
     [(VA + at) as u32, ((VA + at) >> 32) as u32]
 }
 
 impl EngineBench {
     /// A context whose batch has a walker of this kernel.
-    fn kernel_context(&self, number: u64, text: &str, groups: u32, inline: &[u32]) -> Context {
+    pub(super) fn kernel_context(&self, number: u64, text: &str, groups: u32, inline: &[u32]) -> Context {
         let at = KERNELS + number * 0x1000;
         self.write(at, &kernel(text));
         let batch = [&instruction_base(VA)[..], &walker(at, groups, inline), &[END]].concat();
@@ -79,12 +79,12 @@ impl EngineBench {
         context
     }
 
-    fn begin(&mut self, context: Context) {
+    pub(super) fn begin(&mut self, context: Context) {
         self.engine.load(&self.gt, Load { function: self.function, ..context.load() });
     }
 
     /// Steps the engine until the context has left it.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.engine.request_preemption();
         assert_eq!(self.run(), Outcome::Preempted);
     }

@@ -2,6 +2,7 @@
 //! Walkers: kernels as drivers submit them, their state, preemption and faults.
 
 mod kernels;
+mod totals;
 mod vectors;
 
 use super::*;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Time that a walker takes on the hardware, by the instructions that it has executed. CTX_TIMESTAMP follows it, not the time
+//! of the host: drivers limit the time of a job (xe: 5 s), and programs measure kernels by it.
+
+use crate::host::Timebase;
+use crate::profile::CardProfile;
+
+/// Cycles from one instruction of a thread to the next one.
+const LATENCY: u64 = 10;
+/// Cycles of an execution unit for an instruction: two for 16 channels of 32 bits.
+const CYCLES: u64 = 2;
+/// Execution units of a pair (V13-156).
+const UNITS_OF_PAIR: u32 = 2;
+
+/// Number and clock of a card's execution units.
+#[derive(Clone, Copy, Debug)]
+pub struct EuRates {
+    /// Execution units of the card.
+    units: u64,
+    /// Execution units of a dual subslice, on which all threads of a group are.
+    units_of_group: u64,
+    /// Cycles per second.
+    hz: u64,
+    timebase: Timebase,
+}
+
+impl EuRates {
+    /// Those of a card at its highest frequency.
+    #[allow(clippy::arithmetic_side_effects, reason = "at most 32 dual subslices of 16 units, at most 12.75 GHz")]
+    pub fn of(profile: &CardProfile) -> EuRates {
+        let units_of_group = u64::from(profile.fuses.eu_mask.count_ones() * UNITS_OF_PAIR).max(1);
+        let units = u64::from(profile.fuses.dss_mask.count_ones()) * units_of_group;
+        let hz = u64::from(profile.frequency.rp0) * 1_000_000;
+        EuRates { units: units.max(1), units_of_group, hz, timebase: profile.generation().timebase }
+    }
+
+    /// Ticks of CTX_TIMESTAMP of a walker with `threads` threads a group, that has executed `longest` instructions in the
+    /// longest of its groups and `total` in all: a thread waits for each of its instructions, and all threads share the units.
+    pub fn ticks(&self, threads: u32, longest: u64, total: u64) -> u64 {
+        let at_once = u64::from(threads).clamp(1, self.units_of_group.saturating_mul(LATENCY) / CYCLES);
+        let of_group = longest.saturating_mul(LATENCY) / at_once;
+        let of_all = total.saturating_mul(CYCLES).checked_div(self.units).unwrap_or(0);
+        let cycles = u128::from(of_group.max(of_all));
+        let ticks = cycles.saturating_mul(self.timebase.hz().into()).checked_div(self.hz.into());
+        u64::try_from(ticks.unwrap_or(0)).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generation::XE_HPG;
+
+    const SECOND: u64 = 2_050_000_000;
+
+    fn flex170() -> EuRates {
+        EuRates { units: 512, units_of_group: 16, hz: SECOND, timebase: XE_HPG.timebase }
+    }
+
+    #[test]
+    fn a_walker_takes_as_long_as_its_longest_group_and_as_all_groups_on_all_units() {
+        let rates = flex170();
+        let second = XE_HPG.timebase.hz();
+        assert_eq!(rates.ticks(1, 0, 0), 0);
+        assert_eq!(rates.ticks(1, SECOND / 10, SECOND / 10), second, "each instruction takes ten cycles");
+        assert_eq!(rates.ticks(1, SECOND / 10, SECOND), second, "nine other groups are executed meanwhile");
+        assert_eq!(rates.ticks(8, 8 * SECOND / 10, 8 * SECOND / 10), second, "eight threads at once");
+        assert_eq!(rates.ticks(128, 8 * SECOND, 8 * SECOND), second, "16 units, two cycles each");
+        assert_eq!(rates.ticks(8, 8, 512 * SECOND), 2 * second, "512 units, two cycles each");
+        assert_eq!(rates.ticks(64, u64::MAX, u64::MAX), rates.ticks(64, u64::MAX, 0), "no overflow");
+        assert_eq!(rates.ticks(0, 10, 10), rates.ticks(1, 10, 10));
+    }
+
+    #[test]
+    fn the_rates_of_a_card_are_those_of_its_card_file() {
+        let rates = EuRates::of(&toml::from_str(include_str!("../../configs/flex170.toml")).unwrap());
+        let EuRates { units, units_of_group, hz, .. } = flex170();
+        assert_eq!((rates.units, rates.units_of_group, rates.hz), (units, units_of_group, hz));
+    }
+}
