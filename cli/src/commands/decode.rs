@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic decode`: decodes batches, rings, context images and GuC messages from a file.
 
+mod printer;
+mod values;
+
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,16 +12,18 @@ use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Line, context, guc};
 use arctic_device_model::trace::{Event, Filter};
-use arctic_gpu::card_file;
 use arctic_sriov::number::size;
 
 use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
 use crate::capture::Heading;
-use crate::decode::engine::{Batch, Engine, Family, classes, select_xe_hpg};
+use crate::decode::engine::{Batch, Engine, Family, select_xe_hpg};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::source::{Gpu, Source, Understood};
 use crate::decode::{File, capture, i915, xe};
+use printer::Printer;
+pub use values::engine;
+use values::{address, class, class_help, family};
 
 /// Disassemble the input of an engine or of the GuC: raw dwords, a driver's dump, or a capture.
 ///
@@ -107,95 +112,6 @@ enum Kind {
 
 /// Bits of RING_HEAD and RING_TAIL with the offset in the ring.
 const RING_OFFSET: u64 = 0x1f_fffc;
-/// Returns the help of --class.
-fn class_help() -> String {
-    format!(
-        "The engine class: {}. Of dumps and captures, all its engines are decoded; dwords, as those of its first engine",
-        classes().join(", ")
-    )
-}
-
-/// Returns `name` if a family has an engine or a class with this name; a family of which the input is may still lack it.
-///
-/// # Errors
-///
-/// With the accepted names.
-pub fn engine(name: &str) -> Result<String, String> {
-    match Family::all().any(|family| family.engine(name).is_some()) {
-        true => Ok(name.to_owned()),
-        false => {
-            Err(format!("expected a class ({}) or one of {}", classes().join(", "), Family::XeHpg.engines().join(", ")))
-        }
-    }
-}
-
-/// Returns `name` if it is that of a class.
-fn class(name: &str) -> Result<String, String> {
-    match engine(name) {
-        Ok(class) if !Family::XeHpg.engines().contains(&name) => Ok(class),
-        _ => Err(format!("expected one of {}; --engine gives one engine", classes().join(", "))),
-    }
-}
-
-/// Returns the family of a card.
-fn family(card: &str) -> Result<Family, String> {
-    card_file::load_any(card).map(|card| Family::of_card(&card)).map_err(|error| error.to_string())
-}
-
-/// Parses an address in hexadecimal.
-fn address(text: &str) -> Result<u64, String> {
-    let digits = text.strip_prefix("0x").unwrap_or(text).replace('_', "");
-    match u64::from_str_radix(&digits, 16) {
-        Ok(address) if address < 1 << 48 => Ok(address),
-        _ => Err("expected an address of 48 bits in hexadecimal, like 0x100000".into()),
-    }
-}
-
-/// Writes lines, as text or as JSON.
-struct Printer<W> {
-    output: W,
-    /// Also print the dwords of each command, in text.
-    raw: bool,
-    /// Print one JSON document per line, instead of text.
-    json: bool,
-}
-
-impl<W: Write> Printer<W> {
-    /// Says in text what the input was taken for. JSON has it in the summary.
-    fn source(&mut self, source: &Source) -> io::Result<()> {
-        if self.json { Ok(()) } else { self.line(&Line::note(source.to_string())) }
-    }
-
-    /// Says what was not understood, in JSON also what the input was taken for.
-    fn summary(&mut self, source: &Source, understood: &Understood) -> io::Result<()> {
-        if self.json {
-            let document = serde_json::json!({
-                "kind": "summary", "input": source.input, "tables": source.tables, "assumed": source.assumed,
-                "decoded": understood.decoded, "not_understood": understood.not_understood,
-            });
-            return writeln!(self.output, "{document}");
-        }
-        if understood.not_understood.is_empty() {
-            return Ok(());
-        }
-        self.line(&Line::note(format!("not understood: {understood}")))
-    }
-
-    fn line(&mut self, line: &Line) -> io::Result<()> {
-        if self.json {
-            serde_json::to_writer(&mut self.output, line)?;
-            return self.output.write_all(b"\n");
-        }
-        writeln!(self.output, "{line}")?;
-        if let (true, Line::Command(command)) = (self.raw, line) {
-            for dwords in command.dwords.chunks(8) {
-                let dwords: Vec<_> = dwords.iter().map(|dword| format!("{dword:08x}")).collect();
-                writeln!(self.output, "                  {}", dwords.join(" "))?;
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Decodes the file and prints it on standard output.
 ///
@@ -487,6 +403,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::decode::engine::classes;
 
     #[derive(clap::Parser)]
     struct CommandLine {
@@ -523,20 +440,6 @@ mod tests {
     /// Engines in the lines of a decoded capture.
     fn waiting(text: &str) -> Vec<&str> {
         text.lines().filter(|line| line.ends_with("waits")).filter_map(|line| line.split_whitespace().nth(2)).collect()
-    }
-
-    #[test]
-    fn address_of_more_than_48_bits_is_rejected() {
-        assert_eq!(address("0xffff_ffff_ffff"), Ok(0xffff_ffff_ffff));
-        assert!(address("0x1_0000_0000_0000").is_err() && address("ten").is_err());
-    }
-
-    #[test]
-    fn unknown_engine_is_rejected_with_the_valid_names() {
-        assert_eq!(engine("compute").unwrap(), "compute");
-        assert!(engine("rcs9").unwrap_err().contains("rcs0, bcs0"));
-        assert_eq!(class("compute").unwrap(), "compute");
-        assert!(class("rcs0").unwrap_err().contains("video-enhance"));
     }
 
     /// The kind of dwords is detected with the context images of the engine.
