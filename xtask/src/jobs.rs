@@ -69,6 +69,13 @@ pub const CARD: &[Job] = &[
         ],
     },
     Job {
+        name: "compute",
+        minutes: 9,
+        tests: "kernels of OpenCL and Level Zero on seven VFs, in four guests, and after 100 killed endless kernels",
+        paths: &[],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- kernels"],
+    },
+    Job {
         name: "in-time",
         minutes: 2,
         tests: "time limits for a server with a hostile or killed client (an idle host)",

@@ -119,6 +119,7 @@ const MEASUREMENTS: [Measurement; 7] = [
             ("notification of the GuC, library / vfio-user", "", Target::Under(1.0)),
             ("submission to its seqno, library / vfio-user", "", Target::Under(1.0)),
             ("submission to its interrupt, library / vfio-user", "", Target::Under(1.0)),
+            ("empty walker to its seqno, through the library", "us", Target::Under(15.0)),
         ],
         run: transports,
     },
@@ -237,7 +238,10 @@ fn transports() -> Result<Vec<Finding>> {
         |durations| durations.submission_to_seqno,
         |durations| durations.submission_to_interrupt,
     ];
-    Ok(operations.into_iter().map(finding).collect())
+    let mut found: Vec<_> = operations.into_iter().map(finding).collect();
+    let (library, vfio_user) = (library.walker_to_seqno * 1e6, vfio_user.walker_to_seqno * 1e6);
+    found.push((Some(library), format!("{vfio_user:.2} us over vfio-user")));
+    Ok(found)
 }
 
 fn probe() -> Result<Vec<Finding>> {

@@ -61,13 +61,14 @@ program!(GENERIC, "generic", "Generic pointers.");
 program!(SWITCH, "switch", "A divergent switch.");
 program!(NARROW, "narrow", "Bytes and words.");
 program!(MATH, "math", "Mathematical functions.");
+program!(ENDLESS, "endless", "A loop without an end.");
 program!(SOURCE, "source", "A program that the guest compiles.");
 program!(SCALE, "scale", Bindless, OPTIONS, "Multiples of a vector, for Level Zero.");
 
 /// The programs that the host builds: all but the one that the guest compiles.
-pub const BUILT: [Program; 19] = [
+pub const BUILT: [Program; 20] = [
     VADD, SAXPY, REDUCE, ATOMICS, TRANSPOSE, SGEMM, MANDELBROT, INT64, HALF, SUBGROUPS, PRINT, CALLS, PRIVATE, GENERIC,
-    SWITCH, NARROW, MATH, SCALE, NESTED,
+    SWITCH, NARROW, MATH, SCALE, NESTED, ENDLESS,
 ];
 
 /// Directory of the binaries in the image.

@@ -107,24 +107,32 @@ impl ComputeState {
         &mut self.commands[SLOTS[at].first..end]
     }
 
-    /// Executes a command of this state. Returns whether it has the length that the state needs; a shorter one has no effect.
-    pub fn execute(&mut self, state: State, words: &[u32]) -> bool {
+    /// Executes a command of this state. What a shorter command lacks keeps its value: IGT's CFE_STATE has two dwords
+    /// (`xe_compute`).
+    pub fn execute(&mut self, state: State, words: &[u32]) {
         let kept = self.slot(state);
-        let Some(words) = words.get(..kept.len()) else { return false };
-        match state {
-            State::PipelineSelect => kept[0] = masked(kept[0], words[0], words[0] >> 8 & 0xff),
-            State::ComputeMode => kept[1] = masked(kept[1], words[1], words[1] >> 16),
-            State::BaseAddress => {
-                kept[STATELESS_MOCS] = words[STATELESS_MOCS];
-                for (first, count) in BASES.into_iter().filter(|(first, _)| words[*first] & MODIFY != 0) {
-                    kept[first..first + count].copy_from_slice(&words[first..first + count]);
+        let words = &words[..words.len().min(kept.len())];
+        match (state, words) {
+            (State::PipelineSelect, &[select, ..]) => kept[0] = masked(kept[0], select, select >> 8 & 0xff),
+            (State::ComputeMode, &[_, mode, ..]) => kept[1] = masked(kept[1], mode, mode >> 16),
+            (State::BaseAddress, _) => {
+                if let Some(control) = words.get(STATELESS_MOCS) {
+                    kept[STATELESS_MOCS] = *control;
+                }
+                for (first, count) in BASES {
+                    if let Some(base) = words.get(first..first + count).filter(|base| base[0] & MODIFY != 0) {
+                        kept[first..first + count].copy_from_slice(base);
+                    }
                 }
             }
-            State::FrontEnd | State::BindingTablePool | State::SystemRoutine | State::RayTracing => {
-                kept[1..].copy_from_slice(&words[1..]);
+            (
+                State::FrontEnd | State::BindingTablePool | State::SystemRoutine | State::RayTracing,
+                [_, values @ ..],
+            ) => {
+                kept[1..words.len()].copy_from_slice(values);
             }
+            (_, []) | (State::ComputeMode, [_]) => {}
         }
-        true
     }
 
     /// Address of pages in the low half at this dword.
@@ -225,17 +233,17 @@ mod tests {
             base[at] = value;
         }
         base[18] = 0x7fbf;
-        assert!(state.execute(State::BaseAddress, &base));
-        assert!(state.execute(State::PipelineSelect, &[0x6904_8302]));
-        assert!(state.execute(State::ComputeMode, &[0x6105_0000, 0x8018_8010]));
-        assert!(state.execute(State::FrontEnd, &[0x7200_0004, 0x1234_5400, 0, 0x1000_8800, 0, 0]));
+        state.execute(State::BaseAddress, &base);
+        state.execute(State::PipelineSelect, &[0x6904_8302]);
+        state.execute(State::ComputeMode, &[0x6105_0000, 0x8018_8010]);
+        state.execute(State::FrontEnd, &[0x7200_0004, 0x1234_5400, 0, 0x1000_8800, 0, 0]);
         assert_eq!(
             (state.general(), state.surface(), state.binding_tables()),
             (0x1000, 0x80ff_ffa0_0000, 0x80ff_ffa0_0000)
         );
-        assert!(state.execute(State::BindingTablePool, &[0x7919_0002, 0x6000, 1, 0x1f_f000]));
-        assert!(state.execute(State::SystemRoutine, &[0x6102_0001, 0x640, 0]));
-        assert!(state.execute(State::RayTracing, &[0x6106_0004, 1, 2, 3, 4, 5]));
+        state.execute(State::BindingTablePool, &[0x7919_0002, 0x6000, 1, 0x1f_f000]);
+        state.execute(State::SystemRoutine, &[0x6102_0001, 0x640, 0]);
+        state.execute(State::RayTracing, &[0x6106_0004, 1, 2, 3, 4, 5]);
         assert_eq!((state.dynamic(), state.instruction(), state.bindless_surfaces()), (0x3000, 0x4000, 0x5000));
         assert_eq!((state.binding_tables(), state.scratch(), state.registers()), (0x1_0000_6000, 0x1234_5400, 256));
         assert_eq!(state.system_routine(), Some(0x640));
@@ -245,7 +253,7 @@ mod tests {
         while at < STATE_DWORDS {
             let header = state.commands()[at];
             let Some((Gfx::State(part), dwords)) = image_command(header, EngineClass::Compute) else { panic!("{at}") };
-            assert!(restored.execute(part, &state.commands()[at..at + dwords]));
+            restored.execute(part, &state.commands()[at..at + dwords]);
             at += dwords;
         }
         assert_eq!((at, restored), (STATE_DWORDS, state));
@@ -259,7 +267,7 @@ mod tests {
         (base[1], base[4], base[16], base[17], base[18]) = (0x1001, 0x2001, 0x5001, 7, 9);
         state.execute(State::BaseAddress, &base);
         let second: Vec<u32> = (0..22).map(|at| if at == 4 { 0x8001 } else { 0xffff_f000 }).collect();
-        assert!(state.execute(State::BaseAddress, &second));
+        state.execute(State::BaseAddress, &second);
         assert_eq!(
             (state.general(), state.surface(), state.bindless_surfaces()),
             (0x1000, 0xf000_0000_8000 & PAGES, 0x7_0000_5000)
@@ -272,8 +280,11 @@ mod tests {
         state.execute(State::PipelineSelect, &[0x6904_0302]);
         state.execute(State::PipelineSelect, &[0x6904_8080]);
         assert_eq!(state.commands()[0], 0x6904_ff82);
-        let before = state;
-        assert!(!state.execute(State::BaseAddress, &base[..21]), "too short");
-        assert_eq!(state, before);
+        state.execute(State::FrontEnd, &[0x7200_0004, 0x1234_5400, 0, 0x1000_8800, 0, 0]);
+        state.execute(State::FrontEnd, &[0x7200_0000, 0x5400]);
+        assert_eq!((state.scratch(), state.commands()[FRONT_END + 3]), (0x5400, 0x1000_8800), "a shorter command");
+        (base[4], base[16]) = (0x3001, 0x6001);
+        state.execute(State::BaseAddress, &base[..17]);
+        assert_eq!((state.surface(), state.bindless_surfaces()), (0x3000, 0x7_0000_5000), "half a base");
     }
 }

@@ -73,8 +73,10 @@ impl Streamer<'_> {
                 match gfx.action {
                     Gfx::PipeControl if words.len() >= 6 => self.pipe_control(words),
                     Gfx::PipeControl => Ok(Flow::Illegal),
-                    Gfx::State(state) if self.running.compute.execute(state, words) => Ok(Flow::Next),
-                    Gfx::State(_) => Ok(self.skip(command)),
+                    Gfx::State(state) => {
+                        self.running.compute.execute(state, words);
+                        Ok(Flow::Next)
+                    }
                     Gfx::Walker => Ok(self.compute_walker(words)),
                     Gfx::StateOnly => Ok(self.skip(command)),
                 }

@@ -80,6 +80,11 @@ fn of_generic(input: &[i32], i: usize) -> i32 {
     }
 }
 
+/// The kernel waits for a value that nothing writes.
+pub(super) fn endless() -> Problem {
+    Problem::linear("endless", 32, 32).input(&[0u32]).output(Expected::exact(&[1u32; 32]))
+}
+
 pub(super) fn switch() -> Problem {
     const COUNT: usize = 2048;
     let input = Numbers::new(23).list(COUNT, Numbers::word);

@@ -43,6 +43,8 @@ pub struct Case {
     pub api: Api,
     /// The program that has the kernel.
     pub program: Program,
+    /// It is run only if it is named.
+    pub on_request: bool,
     /// Makes the problem. Expected results are computed here.
     pub problem: fn() -> Problem,
 }
@@ -81,10 +83,11 @@ pub const CASES: &[Case] = &[
     },
     Case { api: Api::OpenClSource, ..case("source", "compiled in the guest", programs::SOURCE, language::source) },
     case("calls_nested", "functions that call functions", programs::NESTED, language::nested_calls),
+    Case { on_request: true, ..case("endless", "no end, on request only", programs::ENDLESS, language::endless) },
 ];
 
 const fn case(name: &'static str, what: &'static str, program: Program, problem: fn() -> Problem) -> Case {
-    Case { name, what, api: Api::OpenCl, program, problem }
+    Case { name, what, api: Api::OpenCl, program, on_request: false, problem }
 }
 
 /// Returns the case with this name.

@@ -11,6 +11,8 @@ use crate::mi::{At, Global};
 
 /// The GuC's class number of copy engines.
 pub const COPY: u32 = 3;
+/// The GuC's class number of the render engine.
+pub const RENDER: u32 = 0;
 
 impl Driver {
     /// Returns the offset of a context's image in the driver's memory.

@@ -30,6 +30,8 @@ const SELECTOR: u32 = 0x19_0070;
 
 /// Page tables of the PF's driver, in its own local memory.
 const TABLES: u64 = PF_LOCAL + (16 << 20);
+/// Device address of local memory that the PF's driver does not use.
+pub const FREE: u64 = PF_LOCAL + (32 << 20);
 /// Page size in these page tables, in bytes.
 const LARGE_PAGE: u64 = 2 << 20;
 /// GGTT address at which the PF's driver maps local memory for `look`.
@@ -192,23 +194,29 @@ impl Driver {
         self.wait_event(machine, &[VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR]);
     }
 
-    /// Clears local memory from device address `from` with the copy engine, as xe does. In this model, the PF's mapped
-    /// BAR does not expose memory that is assigned to a VF.
-    fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
-        let pages = 0..bytes / LARGE_PAGE;
+    /// Writes page tables with local memory from device address `from` on at virtual address 0, in pages of 2 MiB. They replace
+    /// those of the last call. Returns their root.
+    pub fn map(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) -> u64 {
         // Three levels: one entry in each of the upper two, large pages in the last.
         for level in 0..2 {
             machine.set_bar64(0, 2, TABLES + level * 0x1000, (TABLES + (level + 1) * 0x1000) | 3);
         }
-        for page in pages {
+        for page in 0..bytes / LARGE_PAGE {
             machine.set_bar64(0, 2, TABLES + 0x2000 + page * 8, (from + page * LARGE_PAGE) | 0x883);
         }
         self.invalidate(machine);
+        TABLES
+    }
+
+    /// Clears local memory from device address `from` with the copy engine, as xe does. In this model, the PF's mapped
+    /// BAR does not expose memory that is assigned to a VF.
+    fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
+        let root = self.map(machine, from, bytes);
         // Each row is 4 KiB: 1024 pixels of 4 bytes (contract B.9).
         let commands =
             blt::fast_color(&Surface::linear(0, 4096), Depth::Bits32, Area::of(1024, (bytes >> 12) as u32), [0; 4]);
         let done = mi::store_data_imm(self.global(DONE), self.next_context);
-        self.run(machine, TABLES, &[&commands[..], &done].concat());
+        self.run(machine, root, &[&commands[..], &done].concat());
     }
 
     /// Returns a doubleword of local memory at device address `at`, as the PF's engines read it.
