@@ -17,6 +17,9 @@ use crate::isa::table::{Control, Execute};
 pub const CODE_LIMIT: usize = 1 << 24;
 /// Bytes of the longest instruction.
 const LONGEST: usize = 16;
+/// Instructions that are decoded at once, and those of a chain of products of matrices, which is not cut before.
+const BLOCK: usize = 64;
+const CHAIN: usize = 4 * BLOCK;
 /// Instructions begin at multiples of this.
 const ALIGNMENT: u32 = 8;
 
@@ -59,6 +62,8 @@ pub struct Program {
     starts: HashMap<u32, u32>,
     /// Uop of the fault for addresses at which no instruction begins.
     lost: u32,
+    /// Uop of the fault for code beyond the limit, if a thread has come to some.
+    full: Option<u32>,
     host: Host,
     /// Code is decoded where threads come to.
     grows: bool,
@@ -128,6 +133,7 @@ impl Program {
             registers: registers.clamp(128, 256),
             starts: HashMap::new(),
             lost: 0,
+            full: None,
             host,
             grows: false,
             space: 0,
@@ -150,7 +156,9 @@ impl Program {
 
     /// Bytes of the host's memory that it has, about.
     pub fn host_bytes(&self) -> usize {
-        self.uops.len() * size_of::<Uop>() + self.instructions.len() * size_of::<Located>() + self.used
+        let places = self.starts.capacity() * size_of::<(u32, u32)>();
+        let code = self.runs.capacity() * size_of::<Run>() + self.used;
+        self.uops.capacity() * size_of::<Uop>() + self.instructions.capacity() * size_of::<Located>() + places + code
     }
 
     /// Uop at an address relative to the start of the code; that of a fault if no instruction of the program begins there.
@@ -218,13 +226,13 @@ impl Program {
             return Some(self.entry(address));
         }
         let Some(address) = instruction_address(address) else { return Some(self.lost) };
-        let found = *self.starts.get(&address)?;
+        let Some(found) = self.starts.get(&address).copied() else { return self.full };
         let ready = !waits || matches!(self.uops[found as usize].kind, Kind::Rejoin);
         ready.then_some(found)
     }
 
     /// Decodes the code at an address relative to the instruction base, at which a thread has stopped with
-    /// [`super::Stop::Fetch`] or is to begin, up to the next branch. Returns its uop.
+    /// [`super::Stop::Fetch`] or is to begin, up to the next branch, at most 256 instructions. Returns its uop.
     ///
     /// # Errors
     /// If `fetch` fails. The program is as before.
@@ -235,8 +243,13 @@ impl Program {
         match self.starts.get(&address).copied() {
             Some(index) => match self.uops[index as usize].kind {
                 Kind::Fetch { address, .. } => {
-                    let first = self.uops.len() as u32;
-                    self.decode(address, fetch)?;
+                    let first = if self.used < self.limit {
+                        let first = self.uops.len() as u32;
+                        self.decode(address, fetch)?;
+                        first
+                    } else {
+                        self.end_of_limit()
+                    };
                     // The block may have made this a place at which channels wait.
                     let uop = &mut self.uops[index as usize];
                     let waits = matches!(uop.kind, Kind::Fetch { waits: true, .. });
@@ -249,6 +262,8 @@ impl Program {
                     Ok(index)
                 }
             },
+            // No place is made for it: a program at its limit does not grow with the addresses that threads come to.
+            None if self.used >= self.limit => Ok(self.end_of_limit()),
             None => {
                 // Its block may lead to it.
                 self.reserve(address.into(), false);
@@ -257,16 +272,26 @@ impl Program {
         }
     }
 
-    /// Decodes from an address to the next branch, end of thread, or code that is decoded.
+    /// Uop of the fault for code beyond the limit.
+    fn end_of_limit(&mut self) -> u32 {
+        let end = self.uops.len() as u32;
+        if self.full.is_none() {
+            let last = self.instructions.len().saturating_sub(1) as u32;
+            self.uops.push(translate::plain(Kind::Fault(FaultKind::TooMuchCode), None, last));
+        }
+        *self.full.get_or_insert(end)
+    }
+
+    /// Decodes from an address to the next branch, end of thread, or code that is decoded: at most [`CHAIN`] instructions, so that
+    /// its cost is bounded.
     fn decode(&mut self, address: u32, fetch: &mut dyn Fetch) -> Result<(), MemoryFault> {
         let mut at = address;
+        let before = self.instructions.len();
         loop {
-            if self.used >= self.limit {
-                let last = self.instructions.len().saturating_sub(1) as u32;
-                self.uops.push(translate::plain(Kind::Fault(FaultKind::TooMuchCode), None, last));
-                return Ok(());
-            }
             let first = at == address;
+            if !first && self.used >= self.limit {
+                break;
+            }
             let (bytes, length) = match self.read(at, fetch) {
                 Ok(read) => read,
                 Err(fault) if first => return Err(fault),
@@ -306,6 +331,10 @@ impl Program {
                 Kind::Fault(_) => break,
                 _ if self.starts.contains_key(&at) => break,
                 _ => {}
+            }
+            let count = self.instructions.len() - before;
+            if count >= if self.uops[uop as usize].chained { CHAIN } else { BLOCK } {
+                break;
             }
         }
         let index = self.instructions.len() as u32 - 1;

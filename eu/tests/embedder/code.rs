@@ -178,6 +178,54 @@ fn code_that_cannot_be_fetched_is_a_fault_at_its_address() {
     assert_eq!(state.executed, 33);
 }
 
+/// What one call decodes is bounded, however far the next branch is; threads go on from block to block.
+#[test]
+fn code_without_branches_is_decoded_in_blocks() {
+    let text = format!("{}{END}", "add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x1:uw\n".repeat(1000));
+    let memory = CodeMemory::new(0x8000, &[(0, code(&text))]);
+    let mut program = on_demand();
+    let (mut state, mut count) = (thread(), 0);
+    let before = state.grf(20, 0);
+    while let Some(address) = {
+        let mut group = Group::default();
+        let mut page = Page::new();
+        let mut environment = Environment::new(&mut page, &mut group);
+        if count == 0 {
+            state.start_at(0);
+        }
+        match exec::run(&program, &mut state, &mut environment, Budget::cost(100_000), Way::Fast, &mut ()) {
+            Stop::Fetch(address) => Some(address),
+            stop => {
+                assert_eq!(stop, Stop::End);
+                None
+            }
+        }
+    } {
+        let decoded = program.instructions.len();
+        program.extend(address, &mut memory.fetch()).unwrap();
+        assert!(program.instructions.len() - decoded <= 256);
+        count += 1;
+    }
+    assert_eq!((state.executed, state.grf(20, 0).wrapping_sub(before)), (1001, 1000));
+    assert!(count >= 4, "{count}");
+}
+
+/// Threads that come to other code each time do not make a program beyond its limit larger.
+#[test]
+fn a_program_does_not_grow_beyond_its_limit() {
+    let memory = CodeMemory::new(0x10_0000, &[]);
+    let mut program = on_demand();
+    program.set_limit(4096);
+    let mut sizes = Vec::new();
+    for address in (0..0x10_0000).step_by(8) {
+        program.extend(address, &mut memory.fetch()).unwrap();
+        sizes.push(program.host_bytes());
+        let _ = memory.run(&mut program, &mut thread(), address + 8);
+    }
+    let full = sizes.iter().position(|bytes| bytes == sizes.last().unwrap()).unwrap();
+    assert!(full < 4096, "{full} of {}", sizes.len());
+}
+
 /// EU-060, EU-061: an exception is a stop; in the system routine cr0 says what it was and where, and the thread goes on where
 /// the routine says. Without the enable bit, an instruction that is none is passed over; without exceptions it is a fault.
 #[test]
