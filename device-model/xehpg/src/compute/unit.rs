@@ -13,6 +13,10 @@ const MOST_PROGRAM_BYTES: usize = 16 << 20;
 /// Most translated kernels.
 const MOST_PROGRAMS: usize = 256;
 
+/// Most bytes of code of a kernel that are translated; a thread that comes to more ends. Translated, an instruction takes 50 times
+/// its bytes, and each engine translates a kernel.
+const MOST_CODE: usize = 1 << 20;
+
 /// A translated kernel: its offset from the instruction base, which the program has, and the program.
 struct Kept {
     kernel: u32,
@@ -74,7 +78,9 @@ impl ComputeUnit {
             // Code that is not there any more is no access of the walker.
             memory.take_fault();
         }
-        Program::new(0, instruction, walker.registers, self.host)
+        let mut program = Program::new(0, instruction, walker.registers, self.host);
+        program.set_limit(MOST_CODE);
+        program
     }
 
     /// Keeps a translated kernel for other walkers.
