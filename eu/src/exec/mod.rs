@@ -66,8 +66,9 @@ pub enum Stop {
 /// How far a thread is executed: at most so many instructions, and until they have cost so much. A thread that has cost its
 /// budget stops before the next instruction, so the last one can cost more.
 ///
-/// The cost is counted in instructions: 1 for one that is no message; [`MESSAGE_COST`] and the number of lanes for a message,
-/// and what its accesses have cost in addition ([`memory::Memory::take_cost`]).
+/// The cost is counted in instructions: 1 for one that is executed on all lanes at once; 8 for each lane of one that is executed
+/// lane by lane; 8 for each multiplication of rows of a product of matrices; [`MESSAGE_COST`] and the number of lanes for a
+/// message, and what its accesses have cost in addition ([`memory::Memory::take_cost`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Instructions.
@@ -78,6 +79,21 @@ pub struct Budget {
 
 /// Cost of a message without its lanes and accesses.
 pub const MESSAGE_COST: u64 = 4;
+
+/// Cost of a lane of an operation that is executed lane by lane.
+const LANE_COST: u64 = 8;
+/// Cost of a step of the depth of a row of a product of matrices.
+const PRODUCT_COST: u64 = 8;
+
+/// What an instruction that is no message costs beyond 1. It does not depend on [`Way`], so that the turns of threads do not.
+fn extra_cost(thread: &Thread, uop: &Uop) -> u64 {
+    match uop.kind {
+        Kind::General | Kind::Movi => LANE_COST * u64::from(uop.size),
+        Kind::Floats(_) if !thread.plain_floats => LANE_COST * u64::from(uop.size),
+        Kind::Dpas(_) | Kind::Dpasw => PRODUCT_COST * u64::from(uop.depth) * u64::from(uop.repeat),
+        _ => 0,
+    }
+}
 
 impl Budget {
     /// At most so many instructions, whatever they cost.
@@ -165,6 +181,14 @@ pub fn run<O: Observer>(
             return Stop::Break;
         }
         thread.executed += 1;
+        let extra = extra_cost(thread, uop);
+        if extra != 0 {
+            environment.cost = environment.cost.saturating_add(extra);
+            if budget.cost != u64::MAX {
+                paid = paid.saturating_sub(extra);
+                end = most.min(paid);
+            }
+        }
         match &uop.kind {
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);

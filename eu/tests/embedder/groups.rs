@@ -146,3 +146,32 @@ fn groups_that_do_not_end_are_reported_with_their_place() {
         (stop, _) => panic!("{stop:?}"),
     }
 }
+
+/// Instructions that take the host much longer than others cost more, so that a budget bounds the time of a step.
+#[test]
+fn slow_instructions_cost_more() {
+    let executed = |text: &str| {
+        let memory = CodeMemory::new(0x1000, &[(0, code(&format!("LOOP:\n{}(W) jmpi LOOP\n", text.repeat(10))))]);
+        let mut program = on_demand();
+        let mut group = Workgroup::new(1, 128, 0);
+        group.threads_mut()[0].start_at(0);
+        loop {
+            match group.step(&program, &mut Page::new(), 20_000 - group.cost(), Way::Fast, &mut ()) {
+                GroupStop::Fetch(address) => program.extend(address, &mut memory.fetch()).unwrap(),
+                stop => {
+                    assert_eq!(stop, GroupStop::Budget);
+                    return group.executed();
+                }
+            };
+        }
+    };
+    // cr0 has not the mode of floats in which lanes are executed at once.
+    for (text, most) in [
+        ("add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x1:uw\n", 20_000),
+        ("add (16|M0) r20.0<1>:f r20.0<1;1,0>:f r22.0<1;1,0>:f\n", 20_000 / 128 * 11 / 10 + 2),
+        ("dpas.8x8 (8|M0) r64:d r56:d r40:b r48.0:b\n", 20_000 / 512 * 11 / 10 + 2),
+    ] {
+        let count = executed(text);
+        assert!((most / 2..=most).contains(&count), "{text}: {count} of {most}");
+    }
+}
