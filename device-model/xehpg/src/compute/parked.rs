@@ -28,7 +28,8 @@ struct Parked {
     owner: Owner,
     ticket: u64,
     bytes: usize,
-    run: WalkerRun,
+    /// `None` while the context leaves its engine: then it is only room that is taken.
+    run: Option<WalkerRun>,
 }
 
 /// The parked walkers of a card. Its lock is held for no other one.
@@ -44,18 +45,33 @@ struct State {
     walkers: Vec<Parked>,
 }
 
+impl State {
+    /// Keeps a walker instead of the one that its context had.
+    fn replace(&mut self, parked: Parked) {
+        self.walkers.retain(|other| other.owner != parked.owner);
+        self.walkers.push(parked);
+    }
+}
+
 impl ParkedWalkers {
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether another walker of `function` that takes so many bytes may be parked.
-    pub fn has_room(&self, function: Function, bytes: usize) -> bool {
-        let state = self.state();
-        let own = state.walkers.iter().filter(|parked| parked.owner.function == function);
+    /// Takes room for a walker of so many bytes, whose context is to leave its engine. Returns false if its function has none.
+    /// Engines do this at the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and
+    /// whatever drops or takes the context's walker gives it back.
+    pub fn reserve(&self, owner: Owner, bytes: usize) -> bool {
+        let mut state = self.state();
+        let own =
+            state.walkers.iter().filter(|parked| parked.owner.function == owner.function && parked.owner != owner);
         let (count, taken) =
             own.fold((0_usize, 0_usize), |(n, sum), parked| (n.saturating_add(1), sum.saturating_add(parked.bytes)));
-        count < MOST_OF_FUNCTION && taken.saturating_add(bytes) <= MOST_BYTES_OF_FUNCTION
+        let has_room = count < MOST_OF_FUNCTION && taken.saturating_add(bytes) <= MOST_BYTES_OF_FUNCTION;
+        if has_room {
+            state.replace(Parked { owner, ticket: 0, bytes, run: None });
+        }
+        has_room
     }
 
     /// Gives a ticket, for [`ParkedWalkers::park`].
@@ -69,9 +85,7 @@ impl ParkedWalkers {
     /// Keeps a walker until its context goes on. A context has at most one: another one is dropped.
     pub fn park(&self, owner: Owner, ticket: u64, run: WalkerRun) {
         let bytes = run.host_bytes();
-        let mut state = self.state();
-        state.walkers.retain(|parked| parked.owner != owner);
-        state.walkers.push(Parked { owner, ticket, bytes, run });
+        self.state().replace(Parked { owner, ticket, bytes, run: Some(run) });
     }
 
     /// Takes the walker of a context that goes on, if this is its ticket. With another ticket it is dropped.
@@ -79,7 +93,7 @@ impl ParkedWalkers {
         let mut state = self.state();
         let at = state.walkers.iter().position(|parked| parked.owner == owner)?;
         let parked = state.walkers.swap_remove(at);
-        (parked.ticket == ticket).then_some(parked.run)
+        parked.run.filter(|_| parked.ticket == ticket)
     }
 
     /// Drops the walker of a context.
@@ -94,6 +108,14 @@ impl ParkedWalkers {
 
     /// Number of parked walkers of `function`.
     pub fn count(&self, function: Function) -> usize {
-        self.state().walkers.iter().filter(|parked| parked.owner.function == function).count()
+        let state = self.state();
+        state.walkers.iter().filter(|parked| parked.owner.function == function && parked.run.is_some()).count()
+    }
+
+    /// Bytes of the host's memory that the parked walkers of `function` take, about, with those that are about to be parked.
+    pub fn bytes(&self, function: Function) -> usize {
+        let state = self.state();
+        let own = state.walkers.iter().filter(|parked| parked.owner.function == function);
+        own.fold(0, |sum, parked| sum.saturating_add(parked.bytes))
     }
 }

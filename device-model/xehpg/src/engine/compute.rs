@@ -91,10 +91,11 @@ impl Streamer<'_> {
     /// flight, if the function may park another walker; otherwise at the end of the group.
     pub(super) fn step_walker(&mut self) -> Result<Pace, Halt> {
         let leaves = self.may_leave();
+        let owner = self.owner();
         let Some(Pending::Walker(walker)) = &mut self.running.pending else { return Ok(Pace::Done) };
         let function = self.running.load.function;
-        let room = !leaves || walker.run.at_boundary() || self.gt.parked.has_room(function, walker.run.host_bytes());
-        if leaves && !walker.done && room {
+        let may_park = || walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.host_bytes());
+        if leaves && !walker.done && may_park() {
             return Ok(Pace::Leave);
         }
         let (part, mut left) = (self.unit.part_cost, self.unit.step_cost);

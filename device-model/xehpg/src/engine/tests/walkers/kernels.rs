@@ -230,7 +230,8 @@ fn parked_walkers_are_limited() {
         let run = crate::compute::WalkerRun::new(walker, Default::default(), &mut ComputeUnit::default());
         parked.park(crate::compute::Owner { function: bench.function, page }, parked.ticket(), run);
     }
-    assert!(!bench.gt.parked.has_room(bench.function, 0) && bench.gt.parked.has_room(Function::new(1).unwrap(), 0));
+    let owner = |function| crate::compute::Owner { function, page: 65 };
+    assert!(!parked.reserve(owner(bench.function), 0) && parked.reserve(owner(Function::new(1).unwrap()), 0));
     bench.begin(context);
     assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
     bench.leave();
@@ -240,6 +241,32 @@ fn parked_walkers_are_limited() {
     assert_eq!(bench.get(DATA), 200);
     bench.gt.parked.drop_function(bench.function);
     assert_eq!(bench.gt.parked.count(bench.function), 0);
+}
+
+/// The limit on the memory of parked walkers holds for engines that park at the same time: room is taken before the context is
+/// saved, and is given back with the context's walker.
+#[test]
+fn parked_walkers_are_limited_in_bytes() {
+    let parked = crate::compute::ParkedWalkers::default();
+    let function = Function::new(2).unwrap();
+    let owner = |page| crate::compute::Owner { function, page };
+    let most = 64 << 20;
+    let taken = (1..).take_while(|page| parked.reserve(owner(*page), most / 4 - 1)).count();
+    assert_eq!((taken, parked.count(function)), (4, 0));
+    assert_eq!(parked.bytes(function), most - 4);
+    // Another size for the same context.
+    assert!(!parked.reserve(owner(4), most / 4 + 4) && parked.reserve(owner(4), most / 4 + 3));
+    assert!(parked.take(owner(1), 0).is_none() && parked.reserve(owner(5), most / 4 - 1));
+    parked.drop_context(owner(2));
+    assert!(parked.reserve(owner(6), most / 4 - 1) && !parked.reserve(owner(7), 1));
+    let words = walker(KERNELS, 1, &[]);
+    let walker = crate::compute::Walker::new(&words, &Default::default(), [0; 3]).unwrap();
+    let run = crate::compute::WalkerRun::new(walker, Default::default(), &mut ComputeUnit::default());
+    let bytes = run.host_bytes();
+    parked.park(owner(6), parked.ticket(), run);
+    assert_eq!((parked.count(function), parked.bytes(function)), (1, most - most / 4 + 1 + bytes));
+    parked.drop_function(function);
+    assert_eq!((parked.count(function), parked.bytes(function)), (0, 0));
 }
 
 /// EU-053: threads that wait for one another for ever keep the engine busy until its reset.
