@@ -15,6 +15,8 @@ use crate::memory::{Fault, Gam, Space};
 
 /// Cost of the start of a thread: its registers are written.
 const START_COST: u64 = 40;
+/// Bytes of shared local memory that are cleared for a group at the cost of an instruction.
+const SLM_BYTES_PER_COST: u64 = 64;
 /// Cost of reading and decoding code up to the next branch.
 const DECODE_COST: u64 = 2_000;
 
@@ -243,7 +245,8 @@ impl WalkerRun {
                         thread.start_at(self.walker.kernel);
                     }
                     self.counts.threads += u64::from(count);
-                    left = left.saturating_sub(u64::from(count).saturating_mul(START_COST));
+                    let slm = self.walker.slm as u64 / SLM_BYTES_PER_COST;
+                    left = left.saturating_sub(u64::from(count).saturating_mul(START_COST)).saturating_sub(slm);
                     (self.group, self.counted, self.deadlock) = (Some(next), 0, false);
                     self.next = self.walker.after(next);
                     next
