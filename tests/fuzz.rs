@@ -11,10 +11,11 @@ use arctic_libfuzzer::{Fuzzing, Target};
 use arctic_test_support::replay;
 
 /// Targets and the maximum length of their inputs in bytes, ordered by findings per minute.
-const TARGETS: [(&str, u32); 8] = [
+const TARGETS: [(&str, u32); 9] = [
     ("functions", 700),
     ("guc_messages", 700),
     ("vfio_user", 800),
+    ("walkers", 2500),
     ("context_images", 400),
     ("command_streamer", 800),
     ("gen6_streamer", 800),

@@ -31,6 +31,6 @@ pub mod disassembler {
 pub use arctic_base::state;
 #[doc(hidden)]
 pub use arctic_xehpg::{
-    blitter, command, context_image, decode, doorbell, engine, gate, generation, gt, guc, interrupts, memory, pcode,
-    registers, topology,
+    blitter, command, compute, context_image, decode, doorbell, engine, gate, generation, gt, guc, interrupts, memory,
+    pcode, registers, topology,
 };

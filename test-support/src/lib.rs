@@ -32,6 +32,7 @@ pub mod differential;
 pub mod driver;
 pub mod grammar;
 pub mod harness;
+pub mod kernels;
 pub mod logged_ram;
 #[cfg(feature = "machines")]
 pub mod machine;

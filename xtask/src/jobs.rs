@@ -297,7 +297,8 @@ pub const CARD: &[Job] = &[
         paths: &[],
         steps: &[
             "cargo test --profile embedded -p arctic-sriov -p arctic-base -p arctic-xehpg -p arctic-device-model --lib --test differential \
-             --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages",
+             --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages \
+             --test walkers",
             "cargo test --profile embedded -p arctic-gpu --lib --test fuzz_regressions --test security",
             "cargo run --release -p arctic-test-support --features vfio-user --example replay -- target/replay-release",
             "cargo run --profile embedded -p arctic-test-support --features vfio-user --example replay -- \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Encoders of commands for tests and guests: MI commands, flushes, commands of the copy engine.
+//! Encoders of commands for tests and guests: MI commands, flushes, commands of the copy engine and of the compute pipeline.
 //!
 //! The layouts are those of drivers and documents, not of the device model's tables, which tests check with them. The
 //! builders in this module have the form of Xe-HPG, with addresses of two dwords (contract K.8, B.9,
@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod alu;
 pub mod blt;
+pub mod compute;
 pub mod gen6;
 pub mod header;
 mod operand;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
+use arctic_device_model::compute::WalkerCounts;
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
@@ -246,6 +247,22 @@ impl World {
         self.guests.own.set(&initial.ram, &initial.remote);
         self.gt.memory.invalidate(ALL_FUNCTIONS);
         id
+    }
+
+    /// Sets the cost, in instructions, after which a step of the engine's walkers ends.
+    pub fn set_walker_cost(&mut self, engine: EngineId, cost: u64) {
+        let unit = self.engines[engine.index()].execution_units();
+        (unit.part_cost, unit.step_cost) = (cost, cost);
+    }
+
+    /// Returns the number of walkers of the function that are parked.
+    pub fn parked(&self) -> usize {
+        self.gt.parked.count(self.function)
+    }
+
+    /// Returns what the engine's walkers have executed since the card was created.
+    pub fn walkers(&self, engine: EngineId) -> WalkerCounts {
+        self.engines[engine.index()].counters().walkers.executed
     }
 
     /// Runs a context and returns the resulting state, including the registers `watched`.

@@ -29,7 +29,7 @@ static WORLDS: Mutex<Option<Worlds>> = Mutex::new(None);
 
 /// Location of the commands, which determines their privilege.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Ring,
     Privileged,
     User,
@@ -112,21 +112,26 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> Fina
     let state = world.run(&work, &[]);
     let is_privileged = place != Place::User && !world.function.is_vf();
     if !is_privileged {
-        check_memory(world);
-        check_state(&work, place, &state);
-        // Commands that contain the canary may write it.
-        let halves = [CANARY as u32, (CANARY >> 32) as u32];
-        if !words.iter().any(|word| halves.contains(word)) {
-            let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
-            let memory = &state.memory;
-            let parts = [&memory.local[PPHWSP as usize..], &memory.ram, &memory.remote];
-            assert!(!parts.into_iter().any(seen), "another function's memory was read");
-        }
+        check_isolation(world, &work, place, &state, &words);
     } else {
         world.power_cycle();
     }
     check_works(world, work.engine);
     state
+}
+
+/// Checks that commands without privilege have changed only memory that they may write, and have read no canary. `words` are the
+/// dwords of the input: commands that contain the canary may write it.
+pub(super) fn check_isolation(world: &World, work: &Work, place: Place, state: &FinalState, words: &[u32]) {
+    check_memory(world);
+    check_state(work, place, state);
+    let halves = [CANARY as u32, (CANARY >> 32) as u32];
+    if !words.iter().any(|word| halves.contains(word)) {
+        let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
+        let memory = &state.memory;
+        let parts = [&memory.local[PPHWSP as usize..], &memory.ram, &memory.remote];
+        assert!(!parts.into_iter().any(seen), "another function's memory was read");
+    }
 }
 
 /// Checks memory that only the PF's kernel driver may change.
@@ -150,7 +155,7 @@ fn check_state(work: &Work, place: Place, state: &FinalState) {
 }
 
 /// Checks that the engine completes a context with two stores after a reset.
-fn check_works(world: &mut World, engine: EngineId) {
+pub(super) fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();
     let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None, execlist: false };

@@ -15,3 +15,4 @@ pub mod guc_messages;
 mod msi;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
+pub mod walkers;

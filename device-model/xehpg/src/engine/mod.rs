@@ -188,6 +188,11 @@ impl Engine {
         self.id
     }
 
+    /// Returns the engine's execution units, of which a test may change the costs of a step.
+    pub fn execution_units(&mut self) -> &mut ComputeUnit {
+        &mut self.unit
+    }
+
     /// Returns the loaded context.
     pub fn loaded(&self) -> Option<Load> {
         self.running.as_ref().map(|running| running.load)
