@@ -11,7 +11,7 @@ use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::{context, ct};
 
-use crate::aim;
+use crate::{aim, kernels};
 
 /// Returns `word`, or its complement if it equals a canary, so that a canary found later must have been read from
 /// another function.
@@ -19,7 +19,7 @@ fn without_canary(word: u32) -> u32 {
     if canary::owner(word).is_some() { !word } else { word }
 }
 
-fn without_canaries(words: Vec<u32>) -> Vec<u32> {
+pub fn without_canaries(words: Vec<u32>) -> Vec<u32> {
     words.into_iter().map(without_canary).collect()
 }
 
@@ -35,14 +35,18 @@ fn operand(random: &mut Random) -> u32 {
     })
 }
 
+/// Enables the attacker's rings again if the GuC ignores them after an error.
+fn ready(bench: &mut VfBench) {
+    bench.work(4);
+    if bench.attacker.rings_stopped() {
+        bench.attacker_up();
+    }
+}
+
 /// Submits a context with an image, a ring and a batch of random contents, or with commands that target other
 /// functions.
 fn context(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
-    bench.work(4);
-    if bench.attacker.rings_stopped() {
-        // The GuC ignores the attacker's rings after an error, so they are enabled again.
-        bench.attacker_up();
-    }
+    ready(bench);
     let vf = &mut bench.attacker;
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
@@ -252,7 +256,7 @@ fn forge(bench: &VfBench, random: &mut Random) {
 
 /// One operation of a hostile function.
 pub fn attack(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
-    match random.below(32) {
+    match random.below(36) {
         0..14 => context(bench, random, registers),
         14 => parallel(bench, random, registers),
         15 | 16 => message(bench, random),
@@ -271,6 +275,10 @@ pub fn attack(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
             }
         }
         26 => bench.attacker.consume(),
+        32..36 => {
+            ready(bench);
+            kernels::attack(bench, random);
+        }
         27 => bench.pass(random.below(50_000_000)),
         28 if random.one_in(2) => {
             bench.flr();
