@@ -96,10 +96,10 @@ pub fn taint(registers: u32, slm: u32, mut word: impl FnMut() -> u32) -> String 
         for register in 16..24 {
             writeln!(text, "(W) mov (8|M0) r{register}.0<1>:ud {:#x}:ud", word()).unwrap();
         }
-        text += "SLM:\n(W) send.slm (1|M0) null r14 r16:8 0x0 0x0200F504\n";
+        text += "FILL:\n(W) send.slm (1|M0) null r14 r16:8 0x0 0x0200F504\n";
         writeln!(text, "(W) add (1|M0) r14.0<1>:ud r14.0<0;1,0>:ud {SLM_BLOCK:#x}:ud").unwrap();
         writeln!(text, "(W) cmp (1|M0) (lt)f0.0 null<1>:ud r14.0<0;1,0>:ud {slm:#x}:ud").unwrap();
-        text += "(W&f0.0) jmpi SLM\n";
+        text += "(W&f0.0) jmpi FILL\n";
     }
     for register in 14..24 {
         writeln!(text, "(W) mov (8|M0) r{register}.0<1>:ud {:#x}:ud", word()).unwrap();

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use arctic_device_model::gpu::Gpu;
 use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
-use arctic_fidelity::proves;
 use arctic_test_support::kernels::{ALONE_AT_BARRIER, ENDLESS, PROBE_BYTES, kernel, probe, set_address, taint};
 use arctic_test_support::mi::compute::{Bases, Walker, cfe_state, state_base_address, state_compute_mode};
 use arctic_test_support::mi::{self, Reg};
@@ -301,14 +300,28 @@ enum End {
     Never,
 }
 
+/// A probe in the same kernel finds what was written, so that zeros of the next kernel prove something.
+#[test]
+fn probes_find_what_is_left() {
+    let mut bench = VfBench::new(true);
+    bench.attacker.up();
+    for registers in [128, 256] {
+        let vf = &mut bench.attacker;
+        let text = taint(registers, 1024, || u32::MAX) + &probe(registers, 1024, vf.base() + at::SCRATCH);
+        let ring = write_walker(vf, 1, registers, &text, &Walker { slm: 1, ..Walker::of(0) });
+        vf.write_words(at::SCRATCH, &[0; PROBE_BYTES as usize / 4]);
+        vf.submit(1, EngineClass::Compute, &ring);
+        bench.until("the probe", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == u32::MAX);
+        let seen = read(&bench.attacker.local, at::SCRATCH, PROBE_BYTES as usize);
+        assert!(seen.iter().all(|byte| *byte == 0xff), "{registers} registers: {seen:02x?}");
+        bench.flr();
+    }
+}
+
 /// Registers, flags, accumulators and shared local memory of a kernel are not visible to the next one on its engine, however it
 /// ends: threads start with zeros. So it is in the next context of the same function.
 #[test]
 fn kernels_leave_nothing_on_the_execution_units() {
-    proves!(
-        [V13_044],
-        "registers and shared local memory of one function's kernels are not visible to another function's"
-    );
     let mut bench = VfBench::new(true);
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
