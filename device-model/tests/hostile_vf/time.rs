@@ -7,9 +7,13 @@ use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
 use arctic_test_support::actions;
+use arctic_test_support::kernels::{ALONE_AT_BARRIER, ENDLESS};
+use arctic_test_support::mi::compute::Walker;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
+
+use crate::kernels::write_walker;
 
 const SHARE: Quota = Quota { exec_quantum_ms: 1, preempt_timeout_us: 500, ..QUOTA };
 /// Time by which the test advances the card's clock per step, in ns.
@@ -151,6 +155,25 @@ fn endless_loops() {
             bench.attacker.request(0x100b, &[id, 0x2003_0001, 0, 0x2001_0001, 0, 0x2002_0001, 0]);
         }
     });
+}
+
+/// Kernels that do not end, wait at a barrier for ever, or have endless groups with much state are preempted like commands.
+#[test]
+fn kernels_do_not_exceed_their_share() {
+    let costly = Walker { groups: [u32::MAX; 3], threads: 16, slm: 7, ..Walker::of(0) };
+    for (what, text, walker) in [
+        ("an endless kernel", ENDLESS, Walker::of(0)),
+        ("an incomplete barrier", ALONE_AT_BARRIER, Walker::of(0)),
+        ("endless groups", "", costly),
+    ] {
+        Contest::new(EngineClass::Render).play(what, ROUNDS / 2, |bench, class, step| {
+            if step % 1000 == 0 {
+                let id = (step / 1000 % 4) as u32;
+                let ring = write_walker(&bench.attacker, id, 128, text, &walker);
+                restart(&mut bench.attacker, id, class, &ring);
+            }
+        });
+    }
 }
 
 /// If the host does not run the card's worker for 100 ms repeatedly, a context that can be preempted is not reset; one
