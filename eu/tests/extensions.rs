@@ -136,6 +136,7 @@ fn sample(texels: &[f32], mode: &str, linear: bool, at: [f32; 2], channel: usize
 /// EU-080, EU-083, ISA-252: each addressing mode, all filters and coordinates; elements of arrays are not mixed.
 #[test]
 fn samplers_filter_and_address_as_in_double_precision() {
+    arctic_fidelity::proves!(EU_083, "nearest texels are exact, and linear filters near those of double precision");
     let mut random = Random(3);
     let texels: Vec<f32> = (0..3 * 128).map(|_| (random.next() >> 40) as f32 / (1 << 24) as f32).collect();
     let raw: Vec<u8> = texels.iter().flat_map(|value| value.to_le_bytes()).collect();

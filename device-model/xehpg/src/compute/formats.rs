@@ -92,6 +92,8 @@ pub(super) fn format(code: u32, sources: [u32; 4]) -> Option<ImageFormat> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     #[test]
@@ -101,6 +103,7 @@ mod tests {
 
     #[test]
     fn sources_of_colors_select_the_order() {
+        proves!(EU_082, "codes of formats, and the channels that the sources of colors select");
         let order = |code, sources| format(code, sources).map(|format| format.order);
         assert_eq!(order(0xc7, [4, 5, 6, 7]), Some(ChannelOrder::Rgba));
         assert_eq!(order(0x140, [4, 0, 0, 1]), Some(ChannelOrder::R));

@@ -78,11 +78,13 @@ pub(super) fn decode(words: &[u32; SAMPLER_DWORDS]) -> Result<(Sampler, Option<u
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
-    /// EU-080: the samplers of OpenCL.
     #[test]
     fn samplers_of_opencl() {
+        proves!(EU_080, "the samplers of OpenCL: addressing, filters, coordinates, border");
         let modes = [
             (0, Addressing::Wrap),
             (1, Addressing::Mirror),

@@ -220,11 +220,16 @@ pub fn image_command(header: u32, class: EngineClass) -> Option<(Gfx, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
-    /// EU-002..011: each command sets its part of the state, and the saved commands set the same state.
     #[test]
     fn saved_commands_set_the_same_state() {
+        proves!(
+            [EU_004, EU_005, EU_007, EU_008, EU_011, EU_014],
+            "each command sets its part of the state, and the saved commands set the same state"
+        );
         let mut state = ComputeState::default();
         assert_eq!((state.registers(), state.scratch(), state.system_routine()), (128, 0, None));
         let mut base = [0; 22];
@@ -259,9 +264,10 @@ mod tests {
         assert_eq!((at, restored), (STATE_DWORDS, state));
     }
 
-    /// EU-002, EU-003, EU-005: what a command does not select keeps its value.
     #[test]
     fn what_is_not_selected_keeps_its_value() {
+        proves!([EU_002, EU_003, EU_005], "what a command does not select keeps its value");
+        proves!(EU_006, "bits 63:48 of a base are ignored");
         let mut state = ComputeState::default();
         let mut base = [0; 22];
         (base[1], base[4], base[16], base[17], base[18]) = (0x1001, 0x2001, 0x5001, 7, 9);
@@ -286,5 +292,29 @@ mod tests {
         (base[4], base[16]) = (0x3001, 0x6001);
         state.execute(State::BaseAddress, &base[..17]);
         assert_eq!((state.surface(), state.bindless_surfaces()), (0x3000, 0x7_0000_5000), "half a base");
+    }
+    /// Dwords of STATE_BASE_ADDRESS by the modify bit in the first of them.
+    const GROUPS: [std::ops::Range<usize>; 11] =
+        [1..3, 4..6, 6..8, 8..10, 10..12, 12..13, 13..14, 14..15, 15..16, 16..19, 19..22];
+
+    #[test]
+    fn each_base_and_size_has_its_modify_bit() {
+        proves!(
+            EU_005,
+            "a command with one modify bit changes the base or size of this bit, and the control of stateless accesses, \
+            and nothing else"
+        );
+        for group in GROUPS {
+            let mut state = ComputeState::default();
+            assert!(state.execute(State::BaseAddress, &[0x1111_1001; 22]));
+            let before = state;
+            let second: Vec<u32> = (0..22).map(|at| 0x2222_2000 | u32::from(at == group.start)).collect();
+            assert!(state.execute(State::BaseAddress, &second));
+            for at in 1..22 {
+                let (old, new) = (before.commands()[BASE + at], state.commands()[BASE + at]);
+                let expected = if at == 3 || group.contains(&at) { second[at] } else { old };
+                assert_eq!(new, expected, "{at} of {group:?}");
+            }
+        }
     }
 }

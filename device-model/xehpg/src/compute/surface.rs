@@ -222,6 +222,8 @@ fn null_image() -> Image {
 mod tests {
     #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::compute::bases::ADDRESS;
 
@@ -253,9 +255,10 @@ mod tests {
         SurfaceState::decode(&words)
     }
 
-    /// EU-043: a buffer of bytes, with the length in three fields. The base comes sign-extended (EU-006).
+    /// The base comes sign-extended (EU-006).
     #[test]
     fn a_buffer_of_the_driver() {
+        proves!(EU_043, "a buffer of bytes by NEO and by IGT, with the length in three fields");
         let buffer = SurfaceMemory::Buffer { base: 0x80ff_ffdf_0000, bytes: 4000 };
         assert_eq!(with(&[]), SurfaceState { memory: buffer, image: Err(FaultKind::Surface) });
         let bytes = |width_height, depth| match with(&[(2, width_height), (3, depth)]).memory {
@@ -269,9 +272,9 @@ mod tests {
         assert_eq!(bytes(0x3fff, 0), 128, "bits 13:7 of the width have no meaning");
     }
 
-    /// Structured and typed buffers are entries at a distance.
     #[test]
     fn buffers_of_entries() {
+        proves!(EU_043, "structured and typed buffers are entries at a distance");
         let memory = SurfaceMemory::Buffer { base: 0x80ff_ffdf_0000, bytes: 10 * 12 };
         let structured = with(&[(0, 5 << 29 | 0x1ff << 18), (2, 9), (3, 11)]);
         assert_eq!(structured, SurfaceState { memory, image: Err(FaultKind::Surface) });
@@ -286,9 +289,9 @@ mod tests {
         );
     }
 
-    /// EU-041: the length counts threads.
     #[test]
     fn scratch_and_null() {
+        proves!(EU_041, "the length of a scratch surface counts threads, and its pitch bytes of a thread");
         let scratch = with(&[(0, 6 << 29 | 0x1ff << 18), (2, 0x1f << 16 | 0x7f), (3, 0xfff)]);
         assert_eq!(scratch.memory, SurfaceMemory::Scratch { base: 0x80ff_ffdf_0000, pitch: 0x1000, threads: 4096 });
         let null = with(&[(0, 7 << 29)]);
@@ -315,9 +318,12 @@ mod tests {
         assert_eq!((lines.height, lines.depth, lines.pitch, lines.array), (3, 1, 32 * 4, true));
     }
 
-    /// Tiled and compressed images, cubes, levels and unknown formats are refused by name; untyped messages have no access.
     #[test]
     fn other_images_are_refused() {
+        proves!(
+            EU_043,
+            "tiled and compressed images, cubes, levels and unknown formats are refused by name; untyped messages have no access"
+        );
         let changes = [
             (0, 1 << 29 | 0xc7 << 18 | 3 << 12),
             (0, 3 << 29 | 0xc7 << 18),

@@ -273,6 +273,8 @@ fn post_sync(words: &WalkerWords) -> PostSync {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     /// `eu-vectors.md`: vector A.
@@ -332,9 +334,9 @@ mod tests {
         words
     }
 
-    /// EU-020, EU-021, EU-025, EU-029: the fields of NEO's walker.
     #[test]
     fn fields_of_a_walker_by_opencl() {
+        proves!([EU_020, EU_021], "the fields of NEO's walker and of its interface descriptor");
         let walker = walker(&HARDWARE_IDS).unwrap();
         assert_eq!((walker.kernel, walker.slm, walker.registers), (0xfffe_00c0, 0, 128));
         assert_eq!(walker.post_sync, PostSync::Timestamp { address: 0x80ab_ffe8_0000 });
@@ -348,9 +350,12 @@ mod tests {
         assert_eq!(walker.bases.binding_table, 0x10c0);
     }
 
-    /// EU-022, EU-024: a dimension is the end of its range; an empty range has no groups.
     #[test]
     fn ranges_of_groups() {
+        proves!(
+            [EU_022, EU_024],
+            "a dimension is the end of its range; an empty range has no groups. X, Y, Z in this order, or Y first"
+        );
         let range = [(7, 3), (8, 4), (9, 1), (10, 1), (11, 2)];
         let expected = [[1, 2, 0], [2, 2, 0], [1, 3, 0], [2, 3, 0]];
         assert_eq!(groups(&walker(&with(&range)).unwrap()), expected);
@@ -363,18 +368,18 @@ mod tests {
         assert_eq!(groups(&huge), [[u32::MAX - 1, u32::MAX - 1, 0]]);
     }
 
-    /// EU-027: the ends of the range come from registers.
     #[test]
     fn ends_of_the_range_in_registers() {
+        proves!(EU_027, "the ends of the range come from registers, and a resumed walker keeps them");
         let words = with(&[(0, 0x7208_0425)]);
         let walker = Walker::new(&words, &ComputeState::default(), [2, 3, 1]).unwrap();
         assert_eq!(groups(&walker).len(), 6);
         assert_eq!(walker.resume_at(None, 0)[..9], [0x7209_0025, 0, 0x40, 0xffa5_0000, 0xbe04_0000, !0, 0x3f, 2, 3]);
     }
 
-    /// EU-070: a resumed walker executes the groups that are left.
     #[test]
     fn a_walker_is_resumed_at_a_group() {
+        proves!(EU_070, "a resumed walker executes the groups that are left");
         let walker = walker(&with(&[(7, 3), (8, 2)])).unwrap();
         let all = groups(&walker);
         for at in 0..=all.len() {
@@ -387,9 +392,9 @@ mod tests {
         assert_eq!(groups(&super::Walker::new(&outside, &ComputeState::default(), [0; 3]).unwrap()), [[0; 3]; 0]);
     }
 
-    /// EU-028: values without a meaning are refused.
     #[test]
     fn walkers_without_meaning_are_refused() {
+        proves!([EU_028, EU_024], "values without a meaning are refused, and groups that cannot be resident at once");
         let reserved = |field, value| Err(WalkerError::Reserved { field, value });
         let error = |changes: &[(usize, u32)]| walker(&with(changes)).map(|_| ());
         assert_eq!(error(&[(4, 0xfe04_0000)]), reserved("SIMD Size", 3));

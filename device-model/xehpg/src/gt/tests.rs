@@ -186,6 +186,7 @@ fn engine_reset_request_is_acknowledged() {
 /// Contract E.7, E.8, K.4: timestamps count at 19.2 MHz; an engine's timestamp has 36 bits.
 #[test]
 fn timestamps_advance() {
+    proves!(EU_093, "the timestamps of engines and of the card count at 19.2 MHz");
     let GtBench { gt, clock, .. } = bench();
     clock.advance(1_000_000_000);
     for low in [0xa500, 0xc3e8, 0x2358, 0x1d_0358] {

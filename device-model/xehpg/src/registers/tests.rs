@@ -4,7 +4,7 @@
 use super::*;
 use crate::generation::XE_HPG;
 use crate::profile::CardProfile;
-use arctic_fidelity::proves;
+use arctic_fidelity::{proves, proves_table};
 
 /// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {
@@ -37,6 +37,32 @@ fn every_row_is_sound() {
             Kind::ReadOnly | Kind::Live(_) => {}
         }
     }
+}
+
+#[test]
+fn the_flex_170_has_4096_hardware_threads() {
+    proves_table!(
+        EU_091,
+        "fuses: 32 dual sub-slices for geometry and compute, 16 EUs in each, four memory slices of eight banks of L3; 8 \
+        threads an EU in the hardware configuration"
+    );
+    proves!(
+        [EU_090, EU_092],
+        "slices, dual sub-slices, EUs, type of memory, threads, engines, size of an L3 bank and SLM in the hardware \
+        configuration"
+    );
+    let profile = profile();
+    let file = profile.registers();
+    assert_eq!([0x913c, 0x9144].map(|offset| file.value(offset)), [u32::MAX; 2]);
+    // A bit for two EUs.
+    assert_eq!((file.value(0x9134).count_ones() * 2, (file.value(0x9118) & 0xf).count_ones() * 8), (16, 32));
+    let table = (XE_HPG.hwconfig)(XE_HPG.die("dg2-g10").unwrap());
+    let value = |key| table.as_chunks::<3>().0.iter().find(|row| row[0] == key).map(|row| row[2]);
+    let expected = [(1, 8), (2, 32), (3, 16), (11, 4), (15, 8), (23, 1), (24, 4), (64, 512), (65, 128), (70, 32)];
+    for (key, expected) in expected {
+        assert_eq!(value(key), Some(expected), "{key}");
+    }
+    assert_eq!(value(2).unwrap() * value(3).unwrap() * value(15).unwrap(), 4096);
 }
 
 /// Contract B.2, B.4, G.2, K.4: the register values by which drivers identify a Flex 170.

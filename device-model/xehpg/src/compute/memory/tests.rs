@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use arctic_fidelity::proves;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -240,9 +241,9 @@ fn store(memory: &mut KernelMemory<'_, '_>, surface: Surface, address: u64, valu
     memory.write(surface, address, 4, &value.to_le_bytes())
 }
 
-/// EU-073: an access without translation is a fault with its address, of which the engine's report is kept.
 #[test]
 fn faults_name_the_address() {
+    proves!(EU_073, "an access without translation is a fault with its address, of which the engine's report is kept");
     let world = World::new();
     world.once(|memory| {
         let fault = |address| MemoryFault { kind: FaultKind::Address, address: Some(address) };
@@ -262,9 +263,9 @@ fn faults_name_the_address() {
     });
 }
 
-/// EU-047: code is read over pages, up to the end of memory.
 #[test]
 fn code_is_fetched() {
+    proves!(EU_047, "code is read over pages, up to the end of memory");
     let world = World::new();
     world.write(VA + PAGE - 8, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     world.once(|memory| {

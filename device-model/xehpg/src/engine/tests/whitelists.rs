@@ -329,6 +329,11 @@ fn slots_open_and_forbid() {
 /// i915: FtrPerCtxtPreemptionGranularityControl. IGT: gem_ctx_isolation@nonpriv, nonpriv-switch.
 #[test]
 fn preemption_control_belongs_to_the_context_while_the_driver_selects_that() {
+    proves!(
+        EU_012,
+        "a user's batch of the render engine records CS_CHICKEN1 while the driver selects that it belongs to the context; \
+        other writes are refused and counted"
+    );
     const CS_CHICKEN1: u32 = 0x2580;
     const PER_CONTEXT: u32 = 1 << 14;
     let mut bench = EngineBench::new(EngineClass::Render);

@@ -300,6 +300,15 @@ fn bootstrap() {
     assert_eq!(rig.host.mail(&[0x5509, 1])[0], FAILURE | 0x302);
 }
 
+#[test]
+fn a_vf_has_the_hardware_configuration_of_the_card() {
+    proves!(EU_094, "the size of the hardware configuration is the same for a VF as for the PF");
+    let mut rig = Rig::provisioned();
+    rig.connect(VF1);
+    let size = rig.host.mail(&[0x4100, 0, 0, 0])[0];
+    assert_eq!((rig.mail(VF1, &[0x4100])[0], size >> 28), (size, 0xf));
+}
+
 /// Contract D.4, K.5: a VF without a configuration cannot query it, and a VF's buffers must be in its own GGTT range.
 #[test]
 fn vf_queries_and_buffers_require_its_configuration() {
@@ -440,6 +449,7 @@ fn invalidations_are_answered_to_the_requester() {
 /// function. The PF also waits for steps of VFs if it invalidates the GGTT. So it is with steps of every unit.
 #[test]
 fn invalidations_wait_for_steps_of_their_function() {
+    proves!(EU_071, "an invalidation is acknowledged after the steps that may use the old translations have ended");
     const FULL: u32 = 0x8000_0000;
     const GGTT: u32 = 0x8000_0003;
     let mut rig = Rig::talking();

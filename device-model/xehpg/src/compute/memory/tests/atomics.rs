@@ -74,10 +74,13 @@ fn null_page_and_alignment() {
     });
 }
 
-/// EU-046: atomic with respect to the guest's CPUs and other engines, in local and in guest memory. Their threads update the
-/// same cells at the same time.
 #[test]
 fn atomic_against_other_threads() {
+    proves!(
+        EU_046,
+        "atomic with respect to the guest's CPUs and other engines, in local and in guest memory: their threads update the \
+        same cells at the same time"
+    );
     const ROUNDS: u64 = 20_000;
     let world = World::new();
     let cells = [LOCAL_VA, GUEST_VA + 8];
@@ -112,9 +115,9 @@ fn atomic_against_other_threads() {
     }
 }
 
-/// EU-046: aligned elements are not torn: one of two patterns is seen, whether lanes are consecutive or not.
 #[test]
 fn plain_elements_do_not_tear() {
+    proves!(EU_046, "aligned elements are not torn: one of two patterns is seen, whether lanes are consecutive or not");
     const ROUNDS: u64 = 20_000;
     let world = World::new();
     let patterns = [[0x11; 64], [0xee; 64]];

@@ -13,6 +13,7 @@ fn spans(surface: Surface, addresses: &[u64], enabled: u32, element: usize, size
 /// Consecutive lanes, lanes with gaps, and lanes over pages of all kinds of memory.
 #[test]
 fn lanes_of_all_kinds_of_memory() {
+    proves!(EU_073, "bytes of a NULL page read 0, also in a dword that has others, and stores to them are dropped");
     let world = World::new();
     let addresses: Vec<u64> = [
         LOCAL_VA + 4,

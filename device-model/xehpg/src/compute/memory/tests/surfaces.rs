@@ -7,9 +7,10 @@ use super::*;
 
 const DWORD: u32 = 0xfeed_c0de;
 
-/// EU-040: a value that is read by each way of addressing is the same dword. (Shared local memory is the interpreter's.)
+/// Shared local memory is the interpreter's.
 #[test]
 fn ways_to_address() {
+    proves!(EU_040, "a value that is read by each way of addressing is the same dword");
     let world = World::new();
     world.write(LOCAL_VA + 0x120, &DWORD.to_le_bytes());
     world.put_state(0x40, &buffer(LOCAL_VA + 0x100, 64));
@@ -35,9 +36,9 @@ fn ways_to_address() {
     });
 }
 
-/// EU-006: bases have any upper bits, and sums are cut to 48 bits.
 #[test]
 fn sums_have_48_bits() {
+    proves!(EU_006, "bases have any upper bits, and sums are cut to 48 bits");
     let mut world = World::new();
     world.write(LOCAL_VA, &DWORD.to_le_bytes());
     // A buffer that ends at the end of the address space is no access to its beginning.
@@ -52,9 +53,9 @@ fn sums_have_48_bits() {
     });
 }
 
-/// EU-044: bounds count by byte; elements that are not wholly inside read 0 and are not written.
 #[test]
 fn bounds() {
+    proves!(EU_044, "bounds count by byte; elements that are not wholly inside read 0 and are not written");
     let world = World::new();
     world.write(LOCAL_VA + 0x100, &[0x11; 64]);
     world.put_state(0, &buffer(LOCAL_VA + 0x100, 10));
@@ -86,9 +87,9 @@ fn bounds() {
     );
 }
 
-/// EU-044: a null surface has no memory, wherever its base is.
 #[test]
 fn null_surface() {
+    proves!(EU_044, "a null surface has no memory, wherever its base is");
     let world = World::new();
     let mut words = buffer(UNMAPPED_VA, 64);
     words[0] = 7 << 29;
@@ -107,9 +108,9 @@ fn null_surface() {
     });
 }
 
-/// EU-041: a part for each hardware thread.
 #[test]
 fn scratch_surface() {
+    proves!(EU_041, "a part for each hardware thread: beyond its end reads are 0 and stores dropped");
     let world = World::new();
     let mut words = buffer(LARGE_VA, 4096);
     words[0] = 6 << 29 | 0x1ff << 18;
@@ -144,9 +145,9 @@ fn states_are_decoded_once_for_each_walker() {
     assert_eq!((found(&mut walker), found(&mut Surfaces::default())), (1, 2));
 }
 
-/// EU-080, EU-081: the state of a sampler, by number and by pointer.
 #[test]
 fn samplers() {
+    proves!([EU_080, EU_081], "the state of a sampler, by number and by pointer");
     let world = World::new();
     let state = |addressing: u32| [0, 0xe00 << 8, 0x40, addressing << 6].map(u32::to_le_bytes);
     world.write(STATE_VA + 0xa00 + 32, state(2).as_flattened());
@@ -161,9 +162,9 @@ fn samplers() {
     });
 }
 
-/// EU-043: a linear image; an image that is tiled is refused by name.
 #[test]
 fn images() {
+    proves!([EU_043, EU_084], "a linear image is read and written; an image that is tiled is refused by name");
     let world = World::new();
     let mut words = buffer(LOCAL_VA, 1);
     words[0] = 1 << 29 | 0xc7 << 18;

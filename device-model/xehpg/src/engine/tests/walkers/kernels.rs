@@ -2,12 +2,13 @@
 //! Kernels that do not end, wait for each other or cannot be executed, beside other contexts.
 
 use arctic_eu::text::assemble;
+use arctic_fidelity::proves;
 
 use super::*;
 use crate::memory::FaultReason;
 use crate::profile::Unmodelled;
 
-const END_OF_THREAD: &str = "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
+pub(super) const END_OF_THREAD: &str = "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
 /// Never ends.
 pub(super) const ENDLESS: &str = "L0:\n(W) jmpi L0\n";
 /// Waits for a second thread of the group, which does not exist.
@@ -24,7 +25,7 @@ pub(super) const STORE: &str = "
 (W)     send.ugm (1|M0) null r12 r10:1 0x0 0x08000584
 ";
 /// Adds 1 to the dword at the address in the inline data, so many times as r1.2 says.
-const COUNT: &str = "
+pub(super) const COUNT: &str = "
 (W)     mov (1|M0) r10.0<1>:ud 0x1:ud
 (W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
 (W)     mov (1|M0) r14.0<1>:ud r1.2<0;1,0>:ud
@@ -36,7 +37,7 @@ LOOP:
 ";
 
 /// Assembles a kernel that ends its thread.
-fn kernel(text: &str) -> Vec<u32> {
+pub(super) fn kernel(text: &str) -> Vec<u32> {
     let bytes = assemble(&format!("{text}{END_OF_THREAD}")).unwrap();
     let mut dwords: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
     dwords.resize(dwords.len().next_multiple_of(4), 0);
@@ -47,7 +48,7 @@ fn kernel(text: &str) -> Vec<u32> {
 pub(super) const KERNELS: u64 = 0x48_0000;
 
 /// COMPUTE_WALKER of groups of one thread of SIMD8, with inline data.
-fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
+pub(super) fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
     let mut words = vec![0; 39];
     (words[0], words[4], words[5]) = (0x7208_0025, 1 << 25, 0xff);
     (words[7], words[8], words[9]) = (groups, 1, 1);
@@ -57,7 +58,7 @@ fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
 }
 
 /// STATE_BASE_ADDRESS with this instruction base.
-fn instruction_base(address: u64) -> [u32; 22] {
+pub(super) fn instruction_base(address: u64) -> [u32; 22] {
     let mut words = [0; 22];
     (words[0], words[10], words[11]) = (0x6101_0014, address as u32 | 1, (address >> 32) as u32);
     words
@@ -90,10 +91,13 @@ impl EngineBench {
     }
 }
 
-/// EU-070, EU-074: an endless kernel leaves the engine at once, and others compute meanwhile. It goes on where it was. After
-/// its reset, the next context with the same address computes at once: it has none of the kernel.
 #[test]
 fn others_compute_beside_an_endless_kernel() {
+    proves!(
+        [EU_070, EU_074],
+        "an endless kernel leaves the engine at once, and others compute meanwhile. It continues where it was. After its \
+        reset, the next context with the same address computes at once: it has nothing of the kernel"
+    );
     for vf in [0, 3] {
         let mut bench = EngineBench::new(EngineClass::Compute);
         bench.give(Function::new(vf).unwrap());
@@ -167,9 +171,12 @@ fn parked_kernels_belong_to_their_context() {
     }
 }
 
-/// No group is executed twice, not even in part: the sum of atomic additions is right whenever the context leaves.
 #[test]
 fn groups_in_flight_are_not_repeated() {
+    proves!(
+        EU_070,
+        "no group is executed twice, not even in part: the sum of atomic additions is right whenever the context leaves"
+    );
     let mut bench = EngineBench::new(EngineClass::Render);
     bench.engine.unit = ComputeUnit::with_costs(7, 7);
     let [low, high] = target(DATA);
@@ -188,9 +195,13 @@ fn groups_in_flight_are_not_repeated() {
     assert_eq!(bench.engine.counters().walkers.executed.groups, 5);
 }
 
-/// A ticket in memory that is not the context's own costs this context alone: its group is begun again.
 #[test]
 fn forged_tickets_find_nothing() {
+    proves!(
+        EU_070,
+        "a ticket in memory that is not the context's own has no effect on another context: the group of this one is begun \
+        again"
+    );
     let mut bench = EngineBench::new(EngineClass::Compute);
     bench.engine.unit = ComputeUnit::with_costs(50, 50);
     let victim = bench.kernel_context(0, ENDLESS, 1, &[]);
@@ -269,9 +280,13 @@ fn parked_walkers_are_limited_in_bytes() {
     assert_eq!((parked.count(function), parked.bytes(function)), (0, 0));
 }
 
-/// EU-053: threads that wait for one another for ever keep the engine busy until its reset.
 #[test]
 fn a_deadlock_at_a_barrier_keeps_the_engine_busy() {
+    proves!(
+        EU_053,
+        "a group of which all threads wait for ever keeps the engine busy until its reset, or until its context leaves; \
+        other contexts compute meanwhile"
+    );
     let mut bench = EngineBench::new(EngineClass::Compute);
     let context = bench.kernel_context(0, ALONE_AT_BARRIER, 1, &[]);
     bench.begin(context);
@@ -281,12 +296,59 @@ fn a_deadlock_at_a_barrier_keeps_the_engine_busy() {
     bench.leave();
     bench.begin(context);
     assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Spinning);
+    bench.leave();
+    let other = bench.kernel_context(1, STORE, 1, &target(DATA));
+    assert_eq!((bench.submit(other), bench.get(DATA)), (Outcome::Complete, 7));
+    bench.begin(context);
+    assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Spinning);
     assert!(bench.engine.reset(&bench.gt).is_some());
+    let next = bench.kernel_context(2, STORE, 1, &target(DATA + 4));
+    assert_eq!((bench.submit(next), bench.get(DATA + 4)), (Outcome::Complete, 7));
 }
 
-/// EU-073: an access without a translation halts the context, with its address; so does code that does not exist.
+/// Stores for ever.
+const ENDLESS_STORE: &str = "
+(W)     mov (1|M0) r10.0<1>:ud 0x7:ud
+(W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
+L0:
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x08000584
+(W)     jmpi L0
+";
+
+#[test]
+fn steps_are_bounded_and_use_current_translations() {
+    proves!(
+        EU_071,
+        "each step of an endless kernel ends after at most 200,000 instructions. After the page that it stores to has been \
+        unmapped, and translations have been invalidated, none of its stores reaches the memory behind it"
+    );
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let context = bench.kernel_context(0, ENDLESS_STORE, 1, &target(DATA));
+    bench.begin(context);
+    for _ in 0..3 {
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+        assert_eq!(bench.get(DATA), 7);
+    }
+    // Another frame for the 2 MiB of the data.
+    let elsewhere = DATA & !0x1f_ffff | 0x60_0000;
+    bench.put64(ROOT + 0x2000 + 8 * (DATA >> 21), elsewhere & !0x1f_ffff | 0x883);
+    bench.gt.memory.invalidate(crate::host::ALL_FUNCTIONS);
+    bench.put(DATA, 0);
+    for _ in 0..3 {
+        assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
+    }
+    assert_eq!((bench.get(DATA), bench.get((elsewhere & !0x1f_ffff) + (DATA & 0x1f_ffff))), (0, 7));
+    bench.leave();
+    let instructions = bench.engine.counters().walkers.executed.instructions;
+    assert!((60_000..=1_200_100).contains(&instructions), "{instructions}");
+}
+
 #[test]
 fn accesses_without_translation_fault() {
+    proves!(
+        EU_073,
+        "an access without a translation halts the context, with its address; so does code that does not exist"
+    );
     for (text, inline, address) in [(STORE, [0x1000, 0x7000], 0x7000_0000_1000), (ENDLESS, [0; 2], 0x3_0000_0000)] {
         let mut bench = EngineBench::new(EngineClass::Compute);
         let context = bench.kernel_context(0, text, 1, &inline);
@@ -304,10 +366,12 @@ fn accesses_without_translation_fault() {
     }
 }
 
-/// EU-073: an instruction that does not exist ends its thread, and is counted; with `unmodelled = "fault"` it halts the
-/// context.
 #[test]
 fn instructions_that_do_not_exist_end_their_thread() {
+    proves!(
+        EU_073,
+        "an instruction that does not exist ends its thread, and is counted; with `unmodelled` as `fault` it halts the context"
+    );
     for unmodelled in [Unmodelled::Skip, Unmodelled::Fault] {
         let mut profile = crate::registers::tests::profile();
         profile.unmodelled = unmodelled;
@@ -326,9 +390,12 @@ fn instructions_that_do_not_exist_end_their_thread() {
     }
 }
 
-/// EU-010, EU-014: state belongs to its context.
 #[test]
 fn contexts_have_their_own_state() {
+    proves!(
+        [EU_002, EU_014],
+        "what one batch has set applies to walkers in later batches of its context, and to no other context"
+    );
     let mut bench = EngineBench::new(EngineClass::Compute);
     let contexts = [0, 1].map(|number| {
         let at = KERNELS + 0x10_0000 * number;
@@ -350,9 +417,9 @@ fn contexts_have_their_own_state() {
     }
 }
 
-/// EU-047: code that was written between two walkers is executed as it is.
 #[test]
 fn code_that_has_changed_is_decoded_again() {
+    proves!(EU_047, "code that was written between two walkers at one address is executed as it is");
     let mut bench = EngineBench::new(EngineClass::Compute);
     for value in [3, 4, 4, 3] {
         let context = bench.kernel_context(0, &STORE.replace("0x7:ud", &format!("{value:#x}:ud")), 1, &target(DATA));

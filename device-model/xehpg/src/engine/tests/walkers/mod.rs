@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Walkers: kernels as drivers submit them, their state, preemption and faults.
 
+mod commands;
 mod kernels;
+mod messages;
+mod threads;
 mod totals;
 mod vectors;
+
+use arctic_fidelity::proves;
 
 use super::*;
 use crate::compute::ComputeUnit;
@@ -97,9 +102,13 @@ const VECTORS: [(&str, &[u32], &[u32]); 2] =
 
 const CLASSES: [EngineClass; 2] = [EngineClass::Render, EngineClass::Compute];
 
-/// EU-001, EU-016, EU-020, EU-025, EU-029, EU-030..034.
 #[test]
 fn vector_add_of_opencl() {
+    proves!(
+        [EU_016, EU_020, EU_029],
+        "the vector additions of NEO on both engines: sums byte for byte, timestamps, number of groups and threads, and \
+        no command that is skipped"
+    );
     for class in CLASSES {
         for (what, walker, indirect) in VECTORS {
             let mut bench = EngineBench::new(class);
@@ -116,9 +125,12 @@ fn vector_add_of_opencl() {
     }
 }
 
-/// EU-070: each instruction ends a step, and the context leaves the engine after each step. No group is executed twice.
 #[test]
 fn vector_add_with_preemption_at_every_instruction() {
+    proves!(
+        EU_070,
+        "each instruction ends a step, and the context leaves the engine after each step. No group is executed twice"
+    );
     for class in CLASSES {
         for (what, walker, indirect) in VECTORS {
             let mut bench = EngineBench::new(class);
