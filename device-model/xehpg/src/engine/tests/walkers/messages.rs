@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Messages of kernels: ways of addressing, shared local memory, barriers, the gateway.
+//! Messages of kernels: ways of addressing, shared local memory, barriers, the gateway, typed writes.
+#![allow(non_contiguous_range_endpoints, reason = "the lane between two ranges is off")]
 
 use super::kernels::*;
 use super::threads::dump;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What threads start with: r0, local ids, inline data, architecture registers, dispatch mask.
+#![allow(clippy::needless_range_loop, reason = "lanes have numbers, which the expected values depend on")]
 
 use std::collections::BTreeSet;
 
