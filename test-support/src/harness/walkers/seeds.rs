@@ -4,7 +4,7 @@
 use super::{Choices, Input};
 use crate::differential::grammar::batch_address;
 use crate::differential::layout::{BASE, HIGH, PAGE, at};
-use crate::kernels::{self, ALONE_AT_BARRIER, COUNT, ENDLESS, kernel, set_address, taint};
+use crate::kernels::{ALONE_AT_BARRIER, COUNT, ENDLESS, kernel, set_address, taint};
 
 /// Threads arrive at the barrier of the group, then each reads what all have added to shared local memory.
 const MEET: &str = "
@@ -176,7 +176,7 @@ pub fn seeds() -> Vec<(String, Input)> {
         };
         seeds.push((name, Input { choices, changes: Vec::new(), code }));
     }
-    let big = kernels::taint(256, 0, || 0xdead_beef);
+    let big: String = (200..256).map(|register| format!("(W) mov (8|M0) r{register}.0<1>:ud 0xAB:ud\n")).collect();
     let code = kernel(&big).iter().flat_map(|word| word.to_le_bytes()).collect();
     seeds.push((
         "large".into(),
