@@ -386,11 +386,11 @@ fn skipped_commands_are_reported() {
     let bench = EngineBench::new(EngineClass::Render);
     let engines = Engines::new(&XE_HPG, |id| XE_HPG.engines.info(id).class == EngineClass::Render);
     let context = bench.context(0);
-    bench.emit(context, &[0x6101_0001, 0, 0, 0x6101_0000, 0, 0x680b_0000]);
+    bench.emit(context, &[0x0700_0000, 0x0700_0000, 0x680b_0000, 0]);
     let id = engines.present().next().unwrap();
     engines.lock(id).load(&bench.gt, context.load());
     assert_eq!(engines.lock(id).step(&bench.gt, 100), Outcome::Complete);
-    let expected = [("rcs0 3DSTATE_VF_STATISTICS: state only", 1), ("rcs0 STATE_BASE_ADDRESS: state only", 2)];
+    let expected = [("rcs0 3DSTATE_VF_STATISTICS: state only", 1), ("rcs0 MI_SET_APPID: state only", 2)];
     assert_eq!(engines.undone(), expected.map(|(what, n)| (what.to_owned(), n)).into());
 }
 
