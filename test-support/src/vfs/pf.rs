@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A minimal PF driver that provisions and resets virtual functions through registers, tables and GuC messages.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -36,8 +35,8 @@ pub struct Pf {
     state: DriverState,
     /// Number of messages from virtual functions that the GuC has relayed.
     pub relayed: u64,
-    /// Virtual functions whose reset has begun and is not finished.
-    resetting: HashSet<Function>,
+    /// A bit for each virtual function whose reset has begun and is not finished.
+    resetting: u64,
 }
 
 impl Pf {
@@ -48,7 +47,7 @@ impl Pf {
             access: CardAccess::of_pf(card, OWN),
             state: DriverState::new(SHOWN, LAYOUT.layout, 0),
             relayed: 0,
-            resetting: HashSet::new(),
+            resetting: 0,
         };
         for page in 0..OWN_BYTES >> 12 {
             pf.access.set_entry((SHOWN >> 12) + page, (OWN + (page << 12)) | 3);
@@ -133,11 +132,11 @@ impl Pf {
     /// Contract D.7: performs the PF's part of an FLR. The GuC notifies again until FLR_START; notices after the first
     /// are dropped, as xe drops them.
     fn lead_reset(&mut self, vf: Function, notice: u32) {
+        let bit = 1 << vf.number();
         match notice {
-            NOTIFY_FLR => {
-                if self.resetting.insert(vf) {
-                    self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_START]);
-                }
+            NOTIFY_FLR if self.resetting & bit == 0 => {
+                self.resetting |= bit;
+                self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_START]);
             }
             NOTIFY_FLR_DONE => {
                 self.assign(vf);
@@ -146,7 +145,7 @@ impl Pf {
                 let usable = MemoryLayout::of(self.card.gt().memory.local().len()).usable;
                 self.card.write_local(PF, usable + first / 256, &vec![0; LOCAL as usize / 256]);
                 self.request(VF_CONTROL, &[u32::from(vf.number()), FLR_FINISH]);
-                self.resetting.remove(&vf);
+                self.resetting &= !bit;
             }
             _ => {}
         }

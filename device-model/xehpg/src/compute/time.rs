@@ -38,7 +38,7 @@ impl EuRates {
     /// longest of its groups and `total` in all: a thread waits for each of its instructions, and all threads share the units.
     pub fn ticks(&self, threads: u32, longest: u64, total: u64) -> u64 {
         let at_once = u64::from(threads).clamp(1, self.units_of_group.saturating_mul(LATENCY) / CYCLES);
-        let of_group = longest.saturating_mul(LATENCY) / at_once;
+        let of_group = longest.saturating_mul(LATENCY).checked_div(at_once).unwrap_or(0);
         let of_all = total.saturating_mul(CYCLES).checked_div(self.units).unwrap_or(0);
         let cycles = u128::from(of_group.max(of_all));
         let ticks = cycles.saturating_mul(self.timebase.hz().into()).checked_div(self.hz.into());
