@@ -148,7 +148,7 @@ impl WalkerRun {
             counted: 0,
             longest: 0,
             ticks: 0,
-            surfaces: Surfaces::default(),
+            surfaces: unit.take_surfaces(),
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
             ended: None,
@@ -205,7 +205,8 @@ impl WalkerRun {
 
     /// Gives what other walkers can use back to the execution units.
     pub fn release(self, unit: &mut ComputeUnit) {
-        let WalkerRun { walker, program, threads, .. } = self;
+        let WalkerRun { walker, program, threads, surfaces, .. } = self;
+        unit.keep_surfaces(surfaces);
         if let Some(program) = program {
             unit.keep_program(walker.kernel, program);
         }

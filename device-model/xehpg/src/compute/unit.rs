@@ -6,6 +6,7 @@
 use arctic_eu::exec::{Host, Program, Workgroup};
 
 use super::memory::KernelMemory;
+use super::surfaces::Surfaces;
 use super::walker::Walker;
 
 /// Most bytes of the host's memory that translated kernels take.
@@ -47,6 +48,7 @@ pub struct ComputeUnit {
     programs: Vec<Kept>,
     program_bytes: usize,
     spare: Option<Spare>,
+    surfaces: Option<Surfaces>,
 }
 
 impl Default for ComputeUnit {
@@ -58,8 +60,8 @@ impl Default for ComputeUnit {
 impl ComputeUnit {
     /// Execution units that are stepped by these costs, in instructions.
     pub fn with_costs(part_cost: u64, step_cost: u64) -> Self {
-        let (programs, program_bytes, spare) = (Vec::new(), 0, None);
-        ComputeUnit { part_cost, step_cost, host: Host::detect(), programs, program_bytes, spare }
+        let (programs, program_bytes, spare, surfaces) = (Vec::new(), 0, None, None);
+        ComputeUnit { part_cost, step_cost, host: Host::detect(), programs, program_bytes, spare, surfaces }
     }
 
     /// Takes the translated kernel of a walker, or begins one. Its bytes are compared with memory.
@@ -104,5 +106,16 @@ impl ComputeUnit {
     /// Keeps threads that no walker uses any more.
     pub(super) fn keep_threads(&mut self, threads: Workgroup, count: usize, registers: u32, slm: usize) {
         self.spare = Some(Spare { shape: (count, registers, slm), threads });
+    }
+
+    /// Takes memory for the surface states of a walker, without a state.
+    pub(super) fn take_surfaces(&mut self) -> Surfaces {
+        self.surfaces.take().unwrap_or_default()
+    }
+
+    /// Keeps memory of surface states.
+    pub(super) fn keep_surfaces(&mut self, mut surfaces: Surfaces) {
+        surfaces.clear();
+        self.surfaces = Some(surfaces);
     }
 }
