@@ -252,7 +252,7 @@ pub const CARD: &[Job] = &[
     },
     Job {
         name: "fuzz",
-        minutes: 32,
+        minutes: 55,
         tests: "each fuzz target, for ten minutes",
         paths: &[],
         steps: &[

@@ -6,7 +6,7 @@ use arctic_sriov::number::low;
 
 use super::running::Pending;
 use super::streamer::{Flow, Pace, STEP_TIME, Streamer};
-use super::walkers::PendingWalker;
+use super::walkers::{self, PendingWalker};
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
 use crate::compute::{Owner, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
@@ -110,7 +110,7 @@ impl Streamer<'_> {
             self.gt.kernels(function).add(counts);
             self.gt.engine_kernel(self.id).show(walker.run.walker().kernel_address(), walker.run.counts());
             if let Some(ended) = walker.run.take_ended() {
-                self.counters.walkers.warn_ended(function, self.gt.engine(self.id).name, &ended);
+                walkers::warn_ended(self.gt, function, self.id, &ended);
                 if self.gt.unmodelled == Unmodelled::Fault {
                     let address = self.running.position.address();
                     return Err(Halt::Unmodelled { header: field::HEADER, address });
@@ -126,9 +126,8 @@ impl Streamer<'_> {
                 RunStop::Message => return Ok(Pace::More),
                 RunStop::Fault(fault, place) => {
                     if !self.gam.unanswered() {
-                        let name = self.gt.engine(self.id).name;
                         self.gt.kernels(function).add(WalkerCounts { faults: 1, ..WalkerCounts::default() });
-                        self.counters.walkers.warn_fault(function, name, &fault, place.as_deref());
+                        walkers::warn_fault(self.gt, function, self.id, &fault, place.as_deref());
                     }
                     return Err(Halt::Fault(fault));
                 }

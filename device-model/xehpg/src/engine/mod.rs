@@ -366,8 +366,7 @@ impl Engine {
         let running = running?;
         if let Some(Pending::Walker(walker)) = &running.pending {
             gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, walker.event()));
-            let (function, name) = (running.load.function, gt.engine(self.id).name);
-            self.counters.walkers.warn_reset(function, name, walker.place().as_ref());
+            walkers::warn_reset(gt, running.load.function, self.id, walker.place().as_ref());
         }
         gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, EventKind::Reset));
         let timestamp = gt.context_clock(self.id).stop(gt.timestamp());

@@ -2,12 +2,11 @@
 //! The walker that an engine executes, totals of an engine's walkers, and log lines about kernels that cannot go on.
 
 use crate::compute::{EndedThread, KernelPlace, WalkerCounts, WalkerRun, WalkerWords};
+use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::Fault;
+use crate::topology::EngineId;
 use crate::trace::EventKind;
-
-/// Maximum number of log lines of one engine about kernels.
-const MOST_WARNINGS: u64 = 64;
 
 /// A walker that an engine executes.
 pub struct PendingWalker {
@@ -48,7 +47,6 @@ pub struct WalkerTotals {
     pub walkers: u64,
     /// What they and those in progress have executed.
     pub executed: WalkerCounts,
-    warnings: u64,
 }
 
 impl WalkerTotals {
@@ -56,44 +54,41 @@ impl WalkerTotals {
     pub(super) fn add(&mut self, counts: WalkerCounts) {
         self.executed = self.executed.plus(counts);
     }
+}
 
-    /// Returns whether another line may be logged.
-    fn may_warn(&mut self) -> bool {
-        self.warnings = self.warnings.saturating_add(1);
-        self.warnings <= MOST_WARNINGS
+/// Logs that a thread of a function's kernel has ended at an instruction that cannot be executed.
+#[cold]
+pub(super) fn warn_ended(gt: &Gt, function: Function, engine: EngineId, ended: &EndedThread) {
+    if gt.kernels(function).may_warn() {
+        let EndedThread { place, reason } = ended;
+        let engine = gt.engine(engine).name;
+        log::warn!("function {}, {engine}: a thread ends: {reason}: {place}", function.number());
     }
+}
 
-    /// Logs that a thread has ended at an instruction that cannot be executed.
-    #[cold]
-    pub(super) fn warn_ended(&mut self, function: Function, engine: &str, ended: &EndedThread) {
-        if self.may_warn() {
-            let EndedThread { place, reason } = ended;
-            log::warn!("function {}, {engine}: a thread ends: {reason}: {place}", function.number());
-        }
+/// Logs that an engine is reset while it executes a walker.
+#[cold]
+pub(super) fn warn_reset(gt: &Gt, function: Function, engine: EngineId, place: Option<&KernelPlace>) {
+    if let Some(place) = place
+        && gt.kernels(function).may_warn()
+    {
+        let engine = gt.engine(engine).name;
+        log::warn!("function {}, {engine}: the engine is reset during {place}", function.number());
     }
+}
 
-    /// Logs that an engine is reset while it executes a walker.
-    #[cold]
-    pub(super) fn warn_reset(&mut self, function: Function, engine: &str, place: Option<&KernelPlace>) {
-        if let Some(place) = place
-            && self.may_warn()
-        {
-            log::warn!("function {}, {engine}: the engine is reset during {place}", function.number());
-        }
-    }
-
-    /// Logs that an access of a kernel has failed.
-    #[cold]
-    pub(super) fn warn_fault(&mut self, function: Function, engine: &str, fault: &Fault, place: Option<&KernelPlace>) {
-        if self.may_warn() {
-            let of = place.map_or_else(|| "the code of a kernel".to_owned(), ToString::to_string);
-            log::warn!(
-                "function {}, {engine}: {:?} of {:#x} fails, {:?}: {of}",
-                function.number(),
-                fault.access,
-                fault.address,
-                fault.reason
-            );
-        }
+/// Logs that an access of a kernel has failed.
+#[cold]
+pub(super) fn warn_fault(gt: &Gt, function: Function, engine: EngineId, fault: &Fault, place: Option<&KernelPlace>) {
+    if gt.kernels(function).may_warn() {
+        let engine = gt.engine(engine).name;
+        let of = place.map_or_else(|| "the code of a kernel".to_owned(), ToString::to_string);
+        log::warn!(
+            "function {}, {engine}: {:?} of {:#x} fails, {:?}: {of}",
+            function.number(),
+            fault.access,
+            fault.address,
+            fault.reason
+        );
     }
 }

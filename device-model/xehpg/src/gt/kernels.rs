@@ -8,6 +8,9 @@ use arctic_base::status::{KernelCounts, KernelStatus};
 
 use crate::compute::WalkerCounts;
 
+/// Maximum number of log lines about the kernels of one function.
+const MOST_WARNINGS: u64 = 64;
+
 /// What the kernels of one function have executed since power-on.
 #[derive(Debug, Default)]
 pub struct KernelTotals {
@@ -15,6 +18,7 @@ pub struct KernelTotals {
     groups: AtomicU64,
     instructions: AtomicU64,
     faults: AtomicU64,
+    warnings: AtomicU64,
 }
 
 impl KernelTotals {
@@ -29,6 +33,11 @@ impl KernelTotals {
     /// Counts a walker that has ended.
     pub fn count_walker(&self) {
         self.walkers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether another line about the function's kernels may be logged.
+    pub fn may_warn(&self) -> bool {
+        self.warnings.fetch_add(1, Ordering::Relaxed) < MOST_WARNINGS
     }
 
     /// The counts.
