@@ -59,8 +59,8 @@ fn execute(program: &Generated, state: &State, form: Form, budgets: &mut Random)
     let Form { host, way, on_demand } = form;
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment =
-        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+    let mut memory = &space;
+    let mut environment = Environment::new(&mut memory, &mut group);
     let mut thread = Thread::new(128, state.mask);
     for (index, dword) in state.grf.as_chunks::<4>().0.iter().enumerate() {
         thread.set_u32(index * 4, u32::from_le_bytes(*dword));

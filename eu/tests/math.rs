@@ -39,8 +39,8 @@ fn execute(text: &str, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Threa
 fn run(code: &Program, cr0: u32, way: Way, inputs: &[[u32; 16]]) -> Result<Thread, Stop> {
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment =
-        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+    let mut memory = &space;
+    let mut environment = Environment::new(&mut memory, &mut group);
     let mut thread = Thread::new(128, 0xffff);
     thread.set_u32(CR, cr0);
     thread.update_modes();

@@ -132,8 +132,8 @@ fn check(types: [Type; 3], seed: u64) {
         }
         let space = Space::new();
         let mut group = Group::default();
-        let mut environment =
-            Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+        let mut memory = &space;
+        let mut environment = Environment::new(&mut memory, &mut group);
         let stop = exec::run(&code, &mut thread, &mut environment, Budget::instructions(1), Way::Fast, &mut ());
         let text = text::format(&instruction, 0).unwrap();
         assert_eq!(stop, Stop::Budget, "{text}");

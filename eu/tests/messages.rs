@@ -85,8 +85,8 @@ impl Machine {
     fn send(&mut self, text: &str) -> Stop {
         let code = Program::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
         let mut group = Group { slm: std::mem::take(&mut self.slm), ..Group::default() };
-        let mut environment =
-            Environment { memory: &mut &self.space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+        let mut memory = &self.space;
+        let mut environment = Environment::new(&mut memory, &mut group);
         self.thread.next = 0;
         let stop = exec::run(&code, &mut self.thread, &mut environment, Budget::instructions(10), Way::Fast, &mut ());
         (self.outside, self.first_outside) = (environment.outside, environment.first_outside);

@@ -303,8 +303,8 @@ fn each_lane_has_the_result_of_the_lane_alone() {
                     }
                 }
                 let mut group = Group::default();
-                let mut environment =
-                    Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+                let mut memory = &space;
+                let mut environment = Environment::new(&mut memory, &mut group);
                 let stop = loop {
                     let budget = Budget::instructions(1_000_000);
                     match exec::run(&code, &mut thread, &mut environment, budget, way, &mut ()) {

@@ -7,7 +7,7 @@ use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
 use arctic_test_support::actions;
-use arctic_test_support::kernels::{ALONE_AT_BARRIER, ENDLESS};
+use arctic_test_support::kernels::{ALONE_AT_BARRIER, ENDLESS, set_address};
 use arctic_test_support::mi::compute::Walker;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
@@ -173,6 +173,39 @@ fn kernels_do_not_exceed_their_share() {
                 restart(&mut bench.attacker, id, class, &ring);
             }
         });
+    }
+}
+
+/// A short kernel ends after few time slices, while two other contexts, of its own function or of others, have endless kernels.
+#[test]
+fn short_kernels_end_beside_endless_ones() {
+    for own in [true, false] {
+        let mut bench = VfBench::with(true, Some(SHARE), Time::manual());
+        bench.victims.iter_mut().chain([&mut bench.attacker]).for_each(Vf::up);
+        let class = EngineClass::Render;
+        for number in 0..2 {
+            let vf = if own { &mut bench.attacker } else { &mut bench.victims[number] };
+            let ring = write_walker(vf, number as u32, 128, ENDLESS, &Walker::of(0));
+            vf.submit(number as u32, class, &ring);
+        }
+        for round in 1..=10 {
+            let vf = &mut bench.attacker;
+            let mut text = format!("(W) mov (1|M0) r10.0<1>:ud {round:#x}:ud\n");
+            set_address(&mut text, 12, vf.base() + at::SCRATCH);
+            text += "(W) send.ugm (1|M0) null r12 r10:1 0x0 0x08000584\n";
+            let ring = write_walker(vf, 2, 128, &text, &Walker::of(0));
+            restart(vf, 2, class, &ring);
+            let start = bench.now();
+            while bench.attacker.peek(at::SCRATCH) != round {
+                bench.attacker.consume();
+                bench.card.step();
+                bench.pass(STEP);
+                assert!(bench.now() - start < 100 * MS, "own {own}, round {round}");
+            }
+        }
+        let gt = bench.card.gt();
+        let functions = if own { &[ATTACKER][..] } else { &VICTIMS };
+        assert!(functions.iter().all(|of| gt.kernels(*of).counts().instructions > 1_000_000), "own {own}");
     }
 }
 

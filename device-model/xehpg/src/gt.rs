@@ -178,7 +178,12 @@ impl Gt {
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
             kernels: (0..FUNCTIONS).map(|_| KernelTotals::default()).collect(),
             engine_kernels: engines.all().map(|_| EngineKernel::default()).collect(),
-            eu_rates: EuRates::of(profile),
+            eu_rates: EuRates::new(
+                profile.fuses.dss_mask,
+                profile.fuses.eu_mask,
+                profile.frequency.rp0,
+                generation.timebase,
+            ),
             unmodelled: profile.unmodelled,
             guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),

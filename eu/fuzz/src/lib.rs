@@ -161,8 +161,8 @@ impl<'i> KernelInput<'i> {
             if stop != Stop::Budget {
                 break;
             }
-            let mut environment =
-                Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+            let mut memory = &space;
+            let mut environment = Environment::new(&mut memory, &mut group);
             let before = thread.executed;
             thread = thread.clone();
             loop {

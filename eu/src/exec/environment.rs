@@ -29,6 +29,38 @@ pub struct Exchange {
     pub(super) rows: [[u32; 32]; 2],
 }
 
+/// Instructions by kind. All that are not counted here are operations on registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KindCounts {
+    /// Branches, calls and returns.
+    pub control: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Channels of messages, enabled or not.
+    pub channels: u64,
+    /// Messages to shared local memory (SFID 14).
+    pub slm: u64,
+    /// Barriers that a thread has passed.
+    pub barriers: u64,
+    /// Products of matrices (dpas, dpasw).
+    pub products: u64,
+}
+
+impl KindCounts {
+    /// The counts, each combined with that of `other`.
+    #[must_use]
+    pub fn each(self, other: KindCounts, of: impl Fn(u64, u64) -> u64) -> KindCounts {
+        KindCounts {
+            control: of(self.control, other.control),
+            messages: of(self.messages, other.messages),
+            channels: of(self.channels, other.channels),
+            slm: of(self.slm, other.slm),
+            barriers: of(self.barriers, other.barriers),
+            products: of(self.products, other.products),
+        }
+    }
+}
+
 /// What a thread's messages reach.
 pub struct Environment<'e> {
     /// Memory of the dispatch.
@@ -41,12 +73,14 @@ pub struct Environment<'e> {
     pub first_outside: Option<(u32, u32)>,
     /// What messages have cost beyond one instruction each. See [`super::Budget`].
     pub cost: u64,
+    /// Instructions by kind.
+    pub counts: KindCounts,
 }
 
 impl<'e> Environment<'e> {
     /// An environment in which nothing has happened.
     pub fn new(memory: &'e mut dyn Memory, group: &'e mut Group) -> Environment<'e> {
-        Environment { memory, group, outside: 0, first_outside: None, cost: 0 }
+        Environment { memory, group, outside: 0, first_outside: None, cost: 0, counts: KindCounts::default() }
     }
 
     /// Counts the accesses of these lanes, which were outside of a surface.

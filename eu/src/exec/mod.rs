@@ -29,7 +29,7 @@ mod translate;
 mod uop;
 mod workgroup;
 
-pub use environment::{Environment, Exchange, Group};
+pub use environment::{Environment, Exchange, Group, KindCounts};
 pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
@@ -205,12 +205,17 @@ pub fn run<O: Observer>(
                     thread.executed -= 1;
                     return Stop::Fetch(address);
                 }
+                environment.counts.control += 1;
             }
             Kind::Send(message) => {
                 let result = message.execute(thread, uop.lanes(thread), environment);
                 let cost = MESSAGE_COST - 1 + u64::from(uop.size);
                 let cost = cost.saturating_add(environment.memory.take_cost());
                 environment.cost = environment.cost.saturating_add(cost);
+                let counts = &mut environment.counts;
+                counts.messages += 1;
+                counts.channels += u64::from(uop.size);
+                counts.slm += u64::from(message.sfid == message::SLM);
                 if let Err(fault) = result {
                     let place = fault.place();
                     let (kind, lane, access) = (place.kind, place.lane, place.access);
@@ -230,13 +235,16 @@ pub fn run<O: Observer>(
                     thread.executed -= 1;
                     return Stop::Barrier;
                 }
+                environment.counts.barriers += 1;
                 thread.next += 1;
             }
             Kind::Dpas(_) | Kind::Dpasw if uop.chained && code.is_overwritten(uop, thread.next + 1) => {
+                environment.counts.products += 1;
                 thread.next += 1;
             }
             Kind::Dpas(function) => {
                 function(thread, uop);
+                environment.counts.products += 1;
                 thread.next += 1;
             }
             Kind::Dpasw => {
@@ -244,6 +252,7 @@ pub fn run<O: Observer>(
                     thread.executed -= 1;
                     return Stop::Barrier;
                 }
+                environment.counts.products += 1;
                 thread.next += 1;
             }
             // ISA-123: each lane has an address of its own, as in a move of one-element rows.

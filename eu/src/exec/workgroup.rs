@@ -2,7 +2,7 @@
 //! A group of threads with its shared local memory and barrier: plain data, stepped by a budget of cost. It can be parked at any
 //! time, and goes on as if it had not been.
 
-use super::environment::{Environment, Group};
+use super::environment::{Environment, Group, KindCounts};
 use super::fault::Fault;
 use super::memory::Memory;
 use super::program::Program;
@@ -67,6 +67,7 @@ pub struct Workgroup {
     cost: u64,
     outside: u64,
     first_outside: Option<Place>,
+    counts: KindCounts,
 }
 
 impl Workgroup {
@@ -86,6 +87,7 @@ impl Workgroup {
             cost: 0,
             outside: 0,
             first_outside: None,
+            counts: KindCounts::default(),
         }
     }
 
@@ -104,6 +106,7 @@ impl Workgroup {
         self.shared.exchanges.clear();
         (self.current, self.turn, self.before, self.progress) = (0, 0, 0, false);
         (self.cost, self.outside, self.first_outside) = (0, 0, None);
+        self.counts = KindCounts::default();
     }
 
     /// The threads.
@@ -147,6 +150,11 @@ impl Workgroup {
     /// Accesses outside of a surface or of shared local memory, and the first of them.
     pub fn outside(&self) -> (u64, Option<Place>) {
         (self.outside, self.first_outside)
+    }
+
+    /// Takes the instructions by kind since the last call.
+    pub fn take_counts(&mut self) -> KindCounts {
+        std::mem::take(&mut self.counts)
     }
 
     /// Where the group is: the thread that has its turn, at its next instruction.
@@ -198,6 +206,7 @@ impl Workgroup {
                 let cost = (thread.executed - before.0).saturating_add(environment.cost - before.1);
                 self.cost = self.cost.saturating_add(cost);
                 self.turn = self.turn.saturating_add(cost);
+                self.counts = self.counts.each(std::mem::take(&mut environment.counts), u64::wrapping_add);
                 self.outside += std::mem::take(&mut environment.outside);
                 if let Some((instruction, lane)) = environment.first_outside.take() {
                     self.first_outside.get_or_insert(Place { thread: number, instruction, lane: Some(lane) });

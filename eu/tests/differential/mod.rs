@@ -141,8 +141,8 @@ pub fn compare(instruction: &Instruction, before: &State) -> Result<(), String> 
 fn execute(code: &Program, before: &State, way: Way) -> Result<State, Stop> {
     let space = Space::new();
     let mut group = Group::default();
-    let mut environment =
-        Environment { memory: &mut &space, group: &mut group, outside: 0, first_outside: None, cost: 0 };
+    let mut memory = &space;
+    let mut environment = Environment::new(&mut memory, &mut group);
     let mut thread = thread(before);
     let stop = exec::run(code, &mut thread, &mut environment, Budget::instructions(1), way, &mut ());
     if stop == Stop::Budget { Ok(state(&thread, before.mask, before.grf.len())) } else { Err(stop) }

@@ -2,7 +2,7 @@
 //! Groups of threads, stepped by a budget of cost.
 
 use arctic_eu::exec::payload::{Dispatch, Header, LocalIds, Payload};
-use arctic_eu::exec::{AccessKind, GroupStop, Host, Program, Way, Workgroup};
+use arctic_eu::exec::{AccessKind, GroupStop, Host, KindCounts, Program, Way, Workgroup};
 
 use super::code::{CodeMemory, on_demand};
 use super::{COST, END, Page, code};
@@ -173,5 +173,34 @@ fn slow_instructions_cost_more() {
     ] {
         let count = executed(text);
         assert!((most / 2..=most).contains(&count), "{text}: {count} of {most}");
+    }
+}
+
+/// Instructions are counted by kind, whatever the budget of a step is; those that wait at a barrier or for code are counted once.
+#[test]
+fn instructions_are_counted_by_kind() {
+    let product = "dpas.8x8 (8|M0) r64:d r56:d r40:b r48.0:b\n";
+    let text = format!("{SUM}{product}(W) jmpi NEXT\nNEXT:\n{END}");
+    let memory = CodeMemory::new(0x1000, &[(0x40, code(&text))]);
+    for budget in [1, 7, u64::MAX] {
+        let (mut program, mut group, mut page) = (on_demand(), workgroup(3), Page::new());
+        let mut counts = KindCounts::default();
+        loop {
+            let stop = group.step(&program, &mut page, budget, Way::Fast, &mut ());
+            counts = counts.each(group.take_counts(), u64::wrapping_add);
+            match stop {
+                GroupStop::Fetch(address) => drop(program.extend(address, &mut memory.fetch()).unwrap()),
+                GroupStop::Budget => {}
+                stop => {
+                    assert_eq!(stop, GroupStop::End);
+                    break;
+                }
+            }
+        }
+        // Two messages to shared local memory, the barrier's, the store, the end; all have one channel.
+        let of_thread = KindCounts { control: 1, messages: 5, channels: 5, slm: 2, barriers: 1, products: 1 };
+        assert_eq!(counts, of_thread.each(KindCounts::default(), |count, _| 3 * count), "{budget}");
+        group.restart(3);
+        assert_eq!(group.take_counts(), KindCounts::default());
     }
 }

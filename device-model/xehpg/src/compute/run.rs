@@ -2,7 +2,7 @@
 //! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds.
 
 use arctic_eu::exec::payload::Payload;
-use arctic_eu::exec::{FaultKind, GroupStop, Place, Program, Way, Workgroup};
+use arctic_eu::exec::{FaultKind, GroupStop, KindCounts, Place, Program, Way, Workgroup};
 use arctic_eu::text;
 
 use super::bases::ADDRESS;
@@ -38,6 +38,8 @@ pub struct WalkerCounts {
     pub threads: u64,
     /// Instructions.
     pub instructions: u64,
+    /// Instructions by kind.
+    pub kinds: KindCounts,
     /// Threads that have ended at an instruction that cannot be executed.
     pub faults: u64,
     /// Accesses outside of a surface or of shared local memory, which read 0 or are dropped (EU-044).
@@ -58,6 +60,7 @@ impl WalkerCounts {
             groups: of(self.groups, other.groups),
             threads: of(self.threads, other.threads),
             instructions: of(self.instructions, other.instructions),
+            kinds: self.kinds.each(other.kinds, of),
             faults: of(self.faults, other.faults),
             outside: of(self.outside, other.outside),
             remote_atomics: of(self.remote_atomics, other.remote_atomics),
@@ -262,6 +265,7 @@ impl WalkerRun {
             let executed = self.threads.executed();
             self.counts.instructions += executed.wrapping_sub(self.counted);
             self.counted = executed;
+            self.counts.kinds = self.counts.kinds.each(self.threads.take_counts(), u64::wrapping_add);
             self.counts.remote_atomics += memory.take_remote_atomics();
             self.longest = self.longest.max(executed);
             let at = |place: &Place, program: &Program| {

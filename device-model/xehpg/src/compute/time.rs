@@ -3,7 +3,6 @@
 //! of the host: drivers limit the time of a job (xe: 5 s), and programs measure kernels by it.
 
 use crate::host::Timebase;
-use crate::profile::CardProfile;
 
 /// Cycles from one instruction of a thread to the next one.
 const LATENCY: u64 = 10;
@@ -25,13 +24,13 @@ pub struct EuRates {
 }
 
 impl EuRates {
-    /// Those of a card at its highest frequency.
+    /// Those of a card with these fuses at `mhz`: a bit for each dual subslice, and for each pair of execution units of one
+    /// (V13-155, V13-156).
     #[allow(clippy::arithmetic_side_effects, reason = "at most 32 dual subslices of 16 units, at most 12.75 GHz")]
-    pub fn of(profile: &CardProfile) -> EuRates {
-        let units_of_group = u64::from(profile.fuses.eu_mask.count_ones() * UNITS_OF_PAIR).max(1);
-        let units = u64::from(profile.fuses.dss_mask.count_ones()) * units_of_group;
-        let hz = u64::from(profile.frequency.rp0) * 1_000_000;
-        EuRates { units: units.max(1), units_of_group, hz, timebase: profile.generation().timebase }
+    pub fn new(dual_subslices: u32, pairs: u8, mhz: u32, timebase: Timebase) -> EuRates {
+        let units_of_group = u64::from(pairs.count_ones() * UNITS_OF_PAIR).max(1);
+        let units = u64::from(dual_subslices.count_ones()) * units_of_group;
+        EuRates { units: units.max(1), units_of_group, hz: u64::from(mhz) * 1_000_000, timebase }
     }
 
     /// Ticks of CTX_TIMESTAMP of a walker with `threads` threads a group, that has executed `longest` instructions in the
@@ -72,9 +71,11 @@ mod tests {
     }
 
     #[test]
-    fn the_rates_of_a_card_are_those_of_its_card_file() {
-        let rates = EuRates::of(&toml::from_str(include_str!("../../configs/flex170.toml")).unwrap());
+    fn the_rates_of_a_card_follow_its_fuses() {
         let EuRates { units, units_of_group, hz, .. } = flex170();
+        let rates = EuRates::new(u32::MAX, 0xff, 2050, XE_HPG.timebase);
         assert_eq!((rates.units, rates.units_of_group, rates.hz), (units, units_of_group, hz));
+        let rates = EuRates::new(0x1f, 0x0f, 1000, XE_HPG.timebase);
+        assert_eq!((rates.units, rates.units_of_group), (40, 8));
     }
 }

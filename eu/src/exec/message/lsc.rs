@@ -63,7 +63,7 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
         8..=26 => Action::Atomic(Atomic::from_opcode(opcode).ok_or(FaultKind::Message)?),
         _ => return Err(FaultKind::Message),
     };
-    let (kind, slm) = (desc >> 29 & 3, sfid == 14);
+    let (kind, slm) = (desc >> 29 & 3, sfid == super::SLM);
     // ISA-216: typed messages go to another data port on this hardware. ISA-222: shared local memory has no surfaces.
     if sfid == 13 || slm && kind != 0 {
         return Err(FaultKind::Message);

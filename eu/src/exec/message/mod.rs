@@ -47,6 +47,9 @@ enum Operation {
     Gateway(gateway::Operation),
 }
 
+/// Shared function of shared local memory.
+pub const SLM: u8 = 14;
+
 fn decode(sfid: u8, desc: u32, [size, channel]: [u8; 2], given: Given) -> Result<Operation, FaultKind> {
     match sfid {
         2 => sampler::decode(desc).map(Operation::Sampler),

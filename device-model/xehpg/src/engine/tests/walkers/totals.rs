@@ -2,9 +2,11 @@
 //! Time of contexts with kernels, and totals of kernels.
 
 use arctic_base::status::{KernelCounts, KernelStatus};
+use arctic_eu::exec::KindCounts;
 
 use super::kernels::{ALONE_AT_BARRIER, ENDLESS, KERNELS, STORE, target};
 use super::*;
+use crate::compute::WalkerCounts;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -93,4 +95,15 @@ fn kernels_are_counted_by_function() {
         assert_eq!(bench.gt.kernels(bench.function).counts().faults, 1);
         assert_eq!(bench.gt.kernels(other).counts(), KernelCounts::default());
     }
+}
+
+/// The engine has totals by kind of instruction.
+#[test]
+fn instructions_are_counted_by_kind() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
+    let three = bench.kernel_context(0, STORE, 3, &target(DATA));
+    assert_eq!(bench.submit(three), Outcome::Complete);
+    let WalkerCounts { groups, threads, instructions, kinds, .. } = bench.engine.counters().walkers.executed;
+    assert_eq!((groups, threads, instructions), (3, 3, 3 * 4));
+    assert_eq!(kinds, KindCounts { messages: 3 * 2, channels: 3 * 2, ..KindCounts::default() });
 }
