@@ -16,6 +16,7 @@ pub mod blt;
 pub mod compute;
 pub mod gen6;
 pub mod header;
+pub mod kernels;
 mod operand;
 
 use alloc::vec::Vec;

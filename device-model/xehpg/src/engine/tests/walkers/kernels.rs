@@ -3,39 +3,18 @@
 
 use arctic_eu::text::assemble;
 use arctic_fidelity::proves;
+pub(super) use arctic_mi::kernels::{ALONE_AT_BARRIER, COUNT, END_OF_THREAD, ENDLESS};
 
 use super::*;
 use crate::memory::FaultReason;
 use crate::profile::Unmodelled;
 
-pub(super) const END_OF_THREAD: &str = "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
-/// Never ends.
-pub(super) const ENDLESS: &str = "L0:\n(W) jmpi L0\n";
-/// Waits for a second thread of the group, which does not exist.
-pub(super) const ALONE_AT_BARRIER: &str = "
-(W)     mov (1|M0) r12.0<1>:ud 0x0:ud
-(W)     mov (1|M0) r12.2<1>:ud 0x2020000:ud
-(W)     send.gtwy (1|M0) null r12 null:0 0x0 0x02000004
-(W)     sync.bar null
-";
 /// Stores 7 at the address in r1.0 and r1.1, the inline data.
 pub(super) const STORE: &str = "
 (W)     mov (1|M0) r10.0<1>:ud 0x7:ud
 (W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
 (W)     send.ugm (1|M0) null r12 r10:1 0x0 0x08000584
 ";
-/// Adds 1 to the dword at the address in the inline data, so many times as r1.2 says.
-pub(super) const COUNT: &str = "
-(W)     mov (1|M0) r10.0<1>:ud 0x1:ud
-(W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
-(W)     mov (1|M0) r14.0<1>:ud r1.2<0;1,0>:ud
-LOOP:
-(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x0800058C
-(W)     add (1|M0) r14.0<1>:d r14.0<0;1,0>:d -1:w
-(W)     cmp (1|M0) (ne)f0.0 null<1>:d r14.0<0;1,0>:d 0:w
-(W&f0.0) jmpi LOOP
-";
-
 /// Assembles a kernel that ends its thread.
 pub(super) fn kernel(text: &str) -> Vec<u32> {
     let bytes = assemble(&format!("{text}{END_OF_THREAD}")).unwrap();
@@ -49,12 +28,10 @@ pub(super) const KERNELS: u64 = 0x48_0000;
 
 /// COMPUTE_WALKER of groups of one thread of SIMD8, with inline data.
 pub(super) fn walker(kernel: u64, groups: u32, inline: &[u32]) -> Vec<u32> {
-    let mut words = vec![0; 39];
-    (words[0], words[4], words[5]) = (0x7208_0025, 1 << 25, 0xff);
-    (words[7], words[8], words[9]) = (groups, 1, 1);
-    (words[18], words[23]) = (kernel as u32, 1);
-    words[31..31 + inline.len()].copy_from_slice(inline);
-    words
+    let mut data = [0; 8];
+    data[..inline.len()].copy_from_slice(inline);
+    let walker = arctic_mi::compute::Walker::of(kernel as u32);
+    arctic_mi::compute::Walker { groups: [groups, 1, 1], inline: Some(data), ..walker }.words().to_vec()
 }
 
 /// STATE_BASE_ADDRESS with this instruction base.
