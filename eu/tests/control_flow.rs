@@ -11,7 +11,9 @@ mod random;
 mod reference;
 
 use arctic_eu::exec::thread::{CR, FLAGS};
-use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
+use arctic_eu::exec::{
+    self, Budget, Environment, FaultKind, Group, Host, Program, SavedGroup, Stop, Thread, Way, Workgroup,
+};
 use arctic_eu::launch::memory::Space;
 use arctic_eu::text::disassemble;
 
@@ -50,13 +52,36 @@ fn start(random: &mut Random, size: u8) -> State {
 struct Form {
     host: Host,
     way: Way,
+    code: Code,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Code {
+    /// Translated as a whole.
+    Complete,
     /// Decoded where the thread comes to.
-    on_demand: bool,
+    OnDemand,
+    /// The same, and after each slice the thread goes on from its saved bytes, with nothing decoded.
+    Moved,
+}
+
+/// Saves a thread that is alone in its group, and restores it with a new program.
+fn moved(thread: &Thread, code: &mut Program, host: Host) -> Thread {
+    let mut group = Workgroup::new(1, 128, 0);
+    group.threads_mut()[0] = thread.clone();
+    let saved = group.save(code);
+    let bytes = saved.to_bytes();
+    assert!(bytes.len() <= SavedGroup::most_bytes(1, 128, 0));
+    *code = Program::new(0, 0, 128, host);
+    let restored = SavedGroup::from_bytes(&bytes).unwrap();
+    assert_eq!(restored.shape(), (1, 128, 0));
+    assert!(restored.to_bytes() == bytes);
+    restored.into_group(code).threads()[0].clone()
 }
 
 /// Executes a program; returns the thread and the number of executed instructions.
 fn execute(program: &Generated, state: &State, form: Form, budgets: &mut Random) -> Result<Thread, Stop> {
-    let Form { host, way, on_demand } = form;
+    let Form { host, way, code: form } = form;
     let space = Space::new();
     let mut group = Group::default();
     let mut memory = &space;
@@ -72,7 +97,7 @@ fn execute(program: &Generated, state: &State, form: Form, budgets: &mut Random)
     thread.base = program.program.base;
     let base = program.program.base;
     let mut code = Program::translate(&program.code, base, 128, host);
-    if on_demand {
+    if form != Code::Complete {
         code = Program::new(0, 0, 128, host);
         thread.start_at(base);
     }
@@ -87,8 +112,12 @@ fn execute(program: &Generated, state: &State, form: Form, budgets: &mut Random)
         let budget = 1 + budgets.below(200) as u64;
         match exec::run(&code, &mut thread, &mut environment, Budget::instructions(budget), way, &mut ()) {
             Stop::End => return Ok(thread),
-            Stop::Budget if thread.executed < 64 * LIMIT => {}
-            Stop::Fetch(address) if on_demand => {
+            Stop::Budget if thread.executed < 64 * LIMIT => {
+                if form == Code::Moved {
+                    thread = moved(&thread, &mut code, host);
+                }
+            }
+            Stop::Fetch(address) if form != Code::Complete => {
                 code.extend(address, &mut fetch).unwrap();
             }
             stop => return Err(stop),
@@ -158,16 +187,17 @@ fn each_channel_has_the_result_of_the_channel_alone() {
             long += 1;
             continue;
         }
-        for (index, (host, way, on_demand)) in [
-            (Host::detect(), Way::Fast, false),
-            (Host::Portable, Way::Fast, false),
-            (Host::Portable, Way::General, false),
-            (Host::detect(), Way::Fast, true),
+        for (index, (host, way, code)) in [
+            (Host::detect(), Way::Fast, Code::Complete),
+            (Host::Portable, Way::Fast, Code::Complete),
+            (Host::Portable, Way::General, Code::Complete),
+            (Host::detect(), Way::Fast, Code::OnDemand),
+            (Host::detect(), Way::Fast, Code::Moved),
         ]
         .into_iter()
         .enumerate()
         {
-            let form = Form { host, way, on_demand };
+            let form = Form { host, way, code };
             let fail = |what: String| -> ! {
                 panic!(
                     "seed {seed}, {form:?}, mask {:#x}, cr0 {:#x}: {what}\n{}",

@@ -39,6 +39,11 @@ impl Atomic {
         all.get((opcode as usize).checked_sub(8)?).copied()
     }
 
+    /// The operation's LSC opcode.
+    pub fn opcode(self) -> u32 {
+        self as u32 + 8
+    }
+
     /// True for operations on floats.
     pub fn is_float(self) -> bool {
         matches!(self, Atomic::Fadd | Atomic::Fsub | Atomic::Fmin | Atomic::Fmax | Atomic::Fcas)

@@ -21,6 +21,7 @@ mod message;
 mod operand;
 pub mod payload;
 mod program;
+mod saved;
 mod spans;
 mod surface;
 #[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
@@ -34,6 +35,7 @@ pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
 pub use program::{CODE_LIMIT, Fetch, Program};
+pub use saved::SavedGroup;
 pub use thread::Thread;
 pub use translate::Located;
 pub use uop::Kind;

@@ -193,6 +193,28 @@ impl Program {
         self.uops.get(uop as usize).map_or(0, |uop| uop.instruction)
     }
 
+    /// Address of the instruction of a uop, relative to the instruction base, or of the one to which it leads; `None` if there is
+    /// no instruction.
+    pub(super) fn address_of(&self, mut index: u32) -> Option<u32> {
+        // A link leads to an instruction or to code that is not decoded, not to itself.
+        for _ in 0..self.uops.len() {
+            let uop = self.uops.get(index as usize)?;
+            match uop.kind {
+                Kind::Jump | Kind::Rejoin => index = uop.jip,
+                Kind::Fetch { address, .. } => return Some(self.base.wrapping_add(address)),
+                Kind::Fault(FaultKind::Target | FaultKind::TooMuchCode) => return None,
+                _ => return Some(self.base.wrapping_add(self.located_of(index).address)),
+            }
+        }
+        None
+    }
+
+    /// Uop at which channels can wait for an address relative to the instruction base; that of a fault if no instruction can begin
+    /// there.
+    pub(super) fn place(&mut self, address: u32) -> u32 {
+        self.reserve(i64::from(address) - i64::from(self.base), true)
+    }
+
     /// The bytes that were decoded, with their addresses relative to the instruction base.
     pub fn used_bytes(&self) -> impl Iterator<Item = (u32, &[u8])> {
         self.runs.iter().map(|run| (self.base.wrapping_add(run.start), run.bytes.as_slice()))

@@ -357,6 +357,11 @@ impl Thread {
         }
     }
 
+    /// Channels that wait at a uop.
+    pub(super) fn waits(&self) -> u32 {
+        self.waits
+    }
+
     /// Enables the channels of the subroutine that wait at the uop `index`.
     #[inline]
     pub fn rejoin(&mut self, index: u32) {

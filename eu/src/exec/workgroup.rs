@@ -49,23 +49,23 @@ pub struct Place {
 /// 10,000; where the budget of a step ends does not change the order.
 #[derive(Clone)]
 pub struct Workgroup {
-    threads: Vec<Thread>,
+    pub(super) threads: Vec<Thread>,
     /// Threads that take part: the first ones.
     count: usize,
-    ended: Vec<bool>,
-    shared: Group,
+    pub(super) ended: Vec<bool>,
+    pub(super) shared: Group,
     /// Instructions that a thread may execute.
     limit: u64,
     /// Thread that has its turn.
-    current: usize,
+    pub(super) current: usize,
     /// What its turn has cost.
-    turn: u64,
+    pub(super) turn: u64,
     /// Instructions that it had executed before its turn.
-    before: u64,
+    pub(super) before: u64,
     /// A thread has executed something since the first one had its turn.
-    progress: bool,
-    cost: u64,
-    outside: u64,
+    pub(super) progress: bool,
+    pub(super) cost: u64,
+    pub(super) outside: u64,
     first_outside: Option<Place>,
     counts: KindCounts,
 }

@@ -2,7 +2,7 @@
 //! Groups of threads, stepped by a budget of cost.
 
 use arctic_eu::exec::payload::{Dispatch, Header, LocalIds, Payload};
-use arctic_eu::exec::{AccessKind, GroupStop, Host, KindCounts, Program, Way, Workgroup};
+use arctic_eu::exec::{AccessKind, GroupStop, Host, KindCounts, Program, SavedGroup, Way, Workgroup};
 
 use super::code::{CodeMemory, on_demand};
 use super::{COST, END, Page, code};
@@ -51,13 +51,15 @@ fn workgroup(threads: u32) -> Workgroup {
     group
 }
 
-/// A group is plain data: it is stepped by any budget of cost, parked and copied between steps, and does the same.
+/// A group is plain data: it is stepped by any budget of cost, parked, copied or restored from bytes between steps, and does the
+/// same.
 #[test]
-fn groups_are_stepped_by_cost_and_parked() {
+fn groups_are_stepped_by_cost_parked_and_moved() {
     fn is_plain<T: Clone + Send + 'static>(_: &T) {}
     let code = CodeMemory::new(0x1000, &[(0x40, code(&format!("{SUM}{END}")))]);
     let mut results = Vec::new();
-    for budget in [1, 3, 50, 2_000, u64::MAX] {
+    for (budget, moves) in [1, 3, 50, 2_000, u64::MAX].into_iter().flat_map(|budget| [(budget, false), (budget, true)])
+    {
         let (mut page, mut program, mut group) = (Page::new(), on_demand(), workgroup(7));
         is_plain(&group);
         let mut steps = 0u64;
@@ -65,6 +67,7 @@ fn groups_are_stepped_by_cost_and_parked() {
             let before = group.cost();
             let stop = group.step(&program, &mut page, budget, Way::Fast, &mut ());
             assert!(group.cost() - before < budget.saturating_add(2 * COST), "{budget}");
+            let is_within = stop == GroupStop::Budget;
             match stop {
                 GroupStop::Budget => steps += 1,
                 GroupStop::Fetch(address) => {
@@ -78,6 +81,13 @@ fn groups_are_stepped_by_cost_and_parked() {
             let parked = group.clone();
             drop(group);
             group = parked;
+            if moves && is_within {
+                let bytes = group.save(&program).to_bytes();
+                program = on_demand();
+                let saved = SavedGroup::from_bytes(&bytes).unwrap();
+                assert_eq!((saved.shape(), saved.to_bytes() == bytes), ((7, 128, 1024), true));
+                group = saved.into_group(&mut program);
+            }
         }
         for thread in 0..7 {
             let stored = u32::from_le_bytes(page.bytes[thread * 4..][..4].try_into().unwrap());
@@ -96,6 +106,42 @@ fn groups_are_stepped_by_cost_and_parked() {
         assert_eq!((group.threads().len(), group.shared().slm[0], group.cost()), (3, 0, 0));
     }
     assert!(results.iter().all(|result| *result == results[0]));
+}
+
+/// Bytes that are not those of a saved group are refused, and those of a group that was changed are executed without a panic.
+#[test]
+fn bytes_that_are_no_group_are_refused() {
+    let code = CodeMemory::new(0x1000, &[(0x40, code(&format!("{SUM}{END}")))]);
+    let (mut page, mut program, mut group) = (Page::new(), on_demand(), workgroup(2));
+    while let GroupStop::Fetch(address) = group.step(&program, &mut page, 40, Way::Fast, &mut ()) {
+        program.extend(address, &mut code.fetch()).unwrap();
+    }
+    let bytes = group.save(&program).to_bytes();
+    for length in (0..bytes.len()).step_by(13).chain(bytes.len() - 20..bytes.len()) {
+        assert!(SavedGroup::from_bytes(&bytes[..length]).is_none(), "{length}");
+    }
+    assert!(SavedGroup::from_bytes(&[bytes.as_slice(), &[0]].concat()).is_none());
+    // The version, the number of threads, registers, bytes of shared memory, exchanges.
+    for (at, value) in [(0, 2u32), (4, 0), (4, 3), (4, !0), (8, 64), (8, 256), (12, 0), (12, !0), (16, 8), (16, !0)] {
+        let mut changed = bytes.clone();
+        changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        assert!(SavedGroup::from_bytes(&changed).is_none(), "{at}: {value:#x}");
+    }
+    for at in 0..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x5a;
+        let Some(saved) = SavedGroup::from_bytes(&changed) else { continue };
+        let mut program = on_demand();
+        let mut group = saved.into_group(&mut program);
+        for _ in 0..20 {
+            match group.step(&program, &mut page, 50, Way::Fast, &mut ()) {
+                GroupStop::Fetch(address) if program.extend(address, &mut code.fetch()).is_err() => break,
+                GroupStop::Fault(place, _) => group.end_thread(place.thread),
+                GroupStop::End | GroupStop::Deadlock(_) => break,
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Threads that wait for a barrier that no thread completes, a thread that does not end, and faults, have their place.
