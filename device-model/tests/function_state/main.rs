@@ -3,6 +3,8 @@
 //! invalid saved state is refused.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod kernels;
+
 use arctic_device_model::card::function_state::SavedFunction;
 use arctic_device_model::doorbell::{PAGE_BYTES, WINDOW};
 use arctic_device_model::gpu::Gpu;

@@ -400,7 +400,7 @@ fn parked_kernels_are_bounded_and_dropped_by_an_flr() {
             assert!(parked.count(ATTACKER) <= 64 && parked.bytes(ATTACKER) <= 64 << 20);
             assert!(VICTIMS.iter().all(|victim| parked.bytes(*victim) == 0));
         }
-        assert!(most.0 > 8, "round {round}: only {most:?} parked");
+        assert!(most.0 > 3, "round {round}: only {most:?} parked");
         unharmed(&before, &snapshot(&bench, true));
         bench.flr();
         assert_eq!((bench.card.gt().parked.count(ATTACKER), bench.card.gt().parked.bytes(ATTACKER)), (0, 0));

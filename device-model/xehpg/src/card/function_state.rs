@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Card;
+use crate::compute::saved::{Kernels, SavedKernels};
 use crate::doorbell::Page;
 use crate::gt::saved::{Registers, SavedRegisters};
 use crate::gt::virtual_function::VirtualFunction;
@@ -56,6 +57,8 @@ pub struct SavedFunction {
     pub client: Versioned<SavedClient>,
     /// Contexts.
     pub contexts: Versioned<SavedContexts>,
+    /// Groups of kernels in flight.
+    pub kernels: Versioned<SavedKernels>,
     /// Armed doorbells.
     pub doorbells: Versioned<SavedDoorbells>,
 }
@@ -140,6 +143,11 @@ impl<'c> FunctionState<'c> {
         GgttState { memory: &self.card.gt.memory, function: self.function, indices }
     }
 
+    fn kernels(&self) -> Kernels<'c> {
+        let ggtt = self.guc().map_or(0..0, |guc| guc.config.ggtt());
+        Kernels { parked: &self.card.gt.parked, function: self.function, ggtt }
+    }
+
     /// Saves a VF, which must be paused or stopped. Its state stays as it is. Waits for the end of steps that use the VF's
     /// memory.
     pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
@@ -149,6 +157,7 @@ impl<'c> FunctionState<'c> {
         }
         self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
         let registers = Registers { gt: &card.gt, function }.save()?;
+        let kernels = self.kernels().save()?;
         let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
         Ok(SavedFunction {
@@ -159,6 +168,7 @@ impl<'c> FunctionState<'c> {
             interrupts: Versioned::new(card.gt.interrupts_of(function).save()?),
             client: Versioned::new(ClientState(&mut unit).save()?),
             contexts: Versioned::new(Contexts(&mut unit).save()?),
+            kernels: Versioned::new(kernels),
             doorbells: Versioned::new(DoorbellState(&mut unit).save()?),
         })
     }
@@ -171,7 +181,7 @@ impl<'c> FunctionState<'c> {
     /// driver had set up remains, apart from GGTT entries and registers.
     pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
         let (card, function) = (self.card, self.function);
-        let mut ggtt = self.ggtt_state();
+        let (mut ggtt, mut kernels) = (self.ggtt_state(), self.kernels());
         self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
         // While the memory of a reset is being emptied, what is written to the VF's memory may be lost.
@@ -180,6 +190,7 @@ impl<'c> FunctionState<'c> {
         }
         Quotas(&mut unit).restore(saved.quotas.state())?;
         unit.forget();
+        card.gt.parked.drop_function(function);
         let mut all = || {
             ggtt.restore(saved.ggtt.state())?;
             Frames { memory: &card.gt.memory, function }.restore(saved.frames.state())?;
@@ -187,11 +198,13 @@ impl<'c> FunctionState<'c> {
             card.gt.interrupts_of(function).restore(saved.interrupts.state())?;
             ClientState(&mut unit).restore(saved.client.state())?;
             Contexts(&mut unit).restore(saved.contexts.state())?;
+            kernels.restore(saved.kernels.state())?;
             DoorbellState(&mut unit).restore(saved.doorbells.state())
         };
         let restored = all();
         if restored.is_err() {
             unit.forget();
+            card.gt.parked.drop_function(function);
         }
         restored
     }

@@ -9,6 +9,7 @@ mod parked;
 mod replay;
 mod run;
 mod sampler;
+pub mod saved;
 mod state;
 mod surface;
 mod surfaces;
@@ -18,8 +19,8 @@ mod walker;
 
 pub use bases::Bases;
 pub use memory::KernelMemory;
-pub use parked::{Owner, ParkedWalkers};
-pub use run::{EndedThread, KernelPlace, RunStop, Times, WalkerCounts, WalkerRun};
+pub use parked::{Owner, ParkedRun, ParkedWalkers};
+pub use run::{EndedThread, KernelPlace, Room, RunStop, Times, WalkerCounts, WalkerRun};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::{SurfaceMemory, SurfaceState};
 pub use surfaces::Surfaces;

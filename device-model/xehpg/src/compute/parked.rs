@@ -7,13 +7,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::run::WalkerRun;
+use super::run::{Room, SavedRun, WalkerRun};
+use super::time::EuRates;
 use crate::host::Function;
 
 /// Most parked walkers of a function. Beyond it a group runs to its end, and its context leaves the engine then.
-const MOST_OF_FUNCTION: usize = 64;
+pub(super) const MOST_OF_FUNCTION: usize = 64;
 /// Most bytes of the host's memory that the parked walkers of a function take.
 const MOST_BYTES_OF_FUNCTION: usize = 64 << 20;
+/// Most bytes of the parked walkers of a function when they are saved: xe reserves 8 MiB for all that the GuC saves of a VF
+/// (`XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE`).
+pub(super) const MOST_SAVED_BYTES: usize = 6 << 20;
 
 /// The context that a walker belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,12 +28,30 @@ pub struct Owner {
     pub page: u32,
 }
 
+/// A walker whose context is on no engine.
+pub enum ParkedRun {
+    /// As it has left the engine.
+    Here(Box<WalkerRun>),
+    /// Restored with its function.
+    Restored(RestoredRun),
+}
+
+/// A walker that was restored with its function, and has not gone on since.
+pub struct RestoredRun(Box<SavedRun>);
+
+impl RestoredRun {
+    /// Lets `run` go on with the group in flight, if it begins with a group of this shape. Otherwise the group is begun anew.
+    pub fn go_on(self, run: &mut WalkerRun, rates: &EuRates) {
+        run.restore(*self.0, rates);
+    }
+}
+
 struct Parked {
     owner: Owner,
     ticket: u64,
-    bytes: usize,
+    room: Room,
     /// `None` while the context leaves its engine: then it is only room that is taken.
-    run: Option<WalkerRun>,
+    run: Option<ParkedRun>,
 }
 
 /// The parked walkers of a card. Its lock is held for no other one.
@@ -58,18 +80,18 @@ impl ParkedWalkers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes room for a walker of so many bytes, whose context is to leave its engine. Returns false if its function has none.
-    /// Engines do this at the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and
-    /// whatever drops or takes the context's walker gives it back.
-    pub fn reserve(&self, owner: Owner, bytes: usize) -> bool {
+    /// Takes this room for a walker whose context is to leave its engine. Returns false if its function has none. Engines do this at
+    /// the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and whatever drops or
+    /// takes the context's walker gives it back.
+    pub fn reserve(&self, owner: Owner, room: Room) -> bool {
         let mut state = self.state();
         let own =
             state.walkers.iter().filter(|parked| parked.owner.function == owner.function && parked.owner != owner);
-        let (count, taken) =
-            own.fold((0_usize, 0_usize), |(n, sum), parked| (n.saturating_add(1), sum.saturating_add(parked.bytes)));
-        let has_room = count < MOST_OF_FUNCTION && taken.saturating_add(bytes) <= MOST_BYTES_OF_FUNCTION;
+        let (count, taken) = own.fold((0_usize, room), |(n, sum), parked| (n.saturating_add(1), sum.plus(parked.room)));
+        let has_room =
+            count < MOST_OF_FUNCTION && taken.host <= MOST_BYTES_OF_FUNCTION && taken.saved <= MOST_SAVED_BYTES;
         if has_room {
-            state.replace(Parked { owner, ticket: 0, bytes, run: None });
+            state.replace(Parked { owner, ticket: 0, room, run: None });
         }
         has_room
     }
@@ -84,12 +106,37 @@ impl ParkedWalkers {
 
     /// Keeps a walker until its context goes on. A context has at most one: another one is dropped.
     pub fn park(&self, owner: Owner, ticket: u64, run: WalkerRun) {
-        let bytes = run.host_bytes();
-        self.state().replace(Parked { owner, ticket, bytes, run: Some(run) });
+        let room = run.room();
+        self.state().replace(Parked { owner, ticket, room, run: Some(ParkedRun::Here(Box::new(run))) });
+    }
+
+    /// What is saved of the walkers of a function, whose contexts are on no engine: page and ticket of each, ascending.
+    pub(super) fn save(&self, function: Function) -> Vec<(u32, u64, SavedRun)> {
+        let state = self.state();
+        let own = state.walkers.iter().filter(|parked| parked.owner.function == function);
+        let mut saved: Vec<_> = own
+            .filter_map(|parked| {
+                let run = match parked.run.as_ref()? {
+                    ParkedRun::Here(run) => run.save()?,
+                    ParkedRun::Restored(RestoredRun(run)) => run.as_ref().clone(),
+                };
+                Some((parked.owner.page, parked.ticket, run))
+            })
+            .collect();
+        saved.sort_unstable_by_key(|(page, ..)| *page);
+        saved
+    }
+
+    /// Keeps a saved walker that takes this room when it is saved. Tickets that are given later are others.
+    pub(super) fn restore(&self, owner: Owner, ticket: u64, run: SavedRun, saved: usize) {
+        let mut state = self.state();
+        state.last = state.last.max(ticket);
+        let room = Room { host: run.group.host_bytes(), saved };
+        state.replace(Parked { owner, ticket, room, run: Some(ParkedRun::Restored(RestoredRun(Box::new(run)))) });
     }
 
     /// Takes the walker of a context that goes on, if this is its ticket. With another ticket it is dropped.
-    pub fn take(&self, owner: Owner, ticket: u64) -> Option<WalkerRun> {
+    pub fn take(&self, owner: Owner, ticket: u64) -> Option<ParkedRun> {
         let mut state = self.state();
         let at = state.walkers.iter().position(|parked| parked.owner == owner)?;
         let parked = state.walkers.swap_remove(at);
@@ -116,6 +163,6 @@ impl ParkedWalkers {
     pub fn bytes(&self, function: Function) -> usize {
         let state = self.state();
         let own = state.walkers.iter().filter(|parked| parked.owner.function == function);
-        own.fold(0, |sum, parked| sum.saturating_add(parked.bytes))
+        own.fold(0, |sum, parked| sum.saturating_add(parked.room.host))
     }
 }

@@ -4,6 +4,7 @@
 //! a message with many of them comes to its end with a slow client.
 
 use arctic_eu::exec::memory::Atomic;
+use serde::{Deserialize, Serialize};
 
 use crate::memory::BegunAtomic;
 
@@ -46,6 +47,41 @@ pub(super) struct MessageReplay {
     stored: usize,
     /// An access of the message was not answered.
     unanswered: bool,
+}
+
+/// A message that is to be executed again, to be saved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SavedReplay {
+    begun: Option<(u64, u64)>,
+    /// Address, bytes, opcode, operands, value before.
+    atomics: Vec<(u64, u32, u32, [u64; 2], u64)>,
+    loads: Vec<(u64, Vec<u8>)>,
+    stores: Vec<(u64, usize)>,
+}
+
+impl SavedReplay {
+    /// Most bytes of one.
+    pub const MOST_BYTES: usize = 48 * MOST_ATOMICS + 32 * MOST_ACCESSES + MOST_BYTES;
+
+    /// The replay; `None` if it is none.
+    pub fn replay(&self) -> Option<MessageReplay> {
+        let mut replay = MessageReplay { begun: BegunAtomic::from_parts(self.begun), ..MessageReplay::default() };
+        if self.atomics.len() > MOST_ATOMICS
+            || self.loads.len() > MOST_ACCESSES
+            || self.stores.len() > MOST_ACCESSES
+            || self.loads.iter().fold(0, |sum: usize, (_, bytes)| sum.saturating_add(bytes.len())) > MOST_BYTES
+        {
+            return None;
+        }
+        for (address, size, opcode, operands, old) in &self.atomics {
+            let operation = Atomic::from_opcode(*opcode)?;
+            replay.record(AtomicAccess { address: *address, size: *size, operation, operands: *operands }, *old);
+        }
+        self.loads.iter().for_each(|(at, bytes)| replay.record_load(*at, bytes));
+        self.stores.iter().for_each(|(at, len)| replay.record_store(*at, *len));
+        (replay.position, replay.stored) = (0, 0);
+        Some(replay)
+    }
 }
 
 impl Default for MessageReplay {
@@ -157,6 +193,18 @@ impl MessageReplay {
         self.forget();
     }
 
+    /// Saves it between two executions.
+    pub fn save(&self) -> SavedReplay {
+        let atomics = self.atomics.iter().take(self.applied).flatten();
+        let bytes = |range: &std::ops::Range<usize>| self.bytes.get(range.clone()).unwrap_or_default().to_vec();
+        SavedReplay {
+            begun: self.begun.parts(),
+            atomics: atomics.map(|(it, old)| (it.address, it.size, it.operation.opcode(), it.operands, *old)).collect(),
+            loads: self.loads.iter().map(|(at, range)| (*at, bytes(range))).collect(),
+            stores: self.stores.clone(),
+        }
+    }
+
     /// Bytes of the host's memory beside its own.
     pub fn host_bytes(&self) -> usize {
         let accesses = self.loads.capacity().max(self.stores.capacity());
@@ -170,5 +218,50 @@ impl MessageReplay {
         self.loads.clear();
         self.bytes.clear();
         self.stores.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message that has been answered in part goes on from its saved form as from itself.
+    #[test]
+    fn a_saved_message_is_not_executed_twice() {
+        let mut replay = MessageReplay::default();
+        let add = |address| AtomicAccess { address, size: 4, operation: Atomic::Add, operands: [1, 0] };
+        (0..3).for_each(|n| replay.record(add(0x1000 + n * 4), n));
+        replay.record_load(0x2000, &[1, 2, 3]);
+        replay.record_load(0x3000, &[4; 64]);
+        replay.record_store(0x4000, 8);
+        replay.begun = BegunAtomic::from_parts(Some((0x100c, 7)));
+        replay.fail();
+        replay.end_message();
+        let mut restored = replay.save().replay().unwrap();
+        assert_eq!(restored.save(), replay.save());
+        assert_eq!(
+            (0..4).map(|n| restored.result(&add(0x1000 + n * 4))).collect::<Vec<_>>(),
+            [Some(0), Some(1), Some(2), None]
+        );
+        let mut bytes = [0; 64];
+        assert!(restored.load(0x3000, &mut bytes) && bytes == [4; 64]);
+        assert!(!restored.load(0x3001, &mut bytes));
+        assert!(restored.store(0x4000, 8) && !restored.store(0x4008, 8));
+        assert_eq!(restored.begun.parts(), Some((0x100c, 7)));
+    }
+
+    #[test]
+    fn messages_that_are_none_are_refused() {
+        assert!(SavedReplay::default().replay().is_some());
+        let access = (0, 4, Atomic::Add.opcode(), [0; 2], 0);
+        for replay in [
+            SavedReplay { atomics: vec![access; 33], ..SavedReplay::default() },
+            SavedReplay { atomics: vec![(0, 4, 7, [0; 2], 0)], ..SavedReplay::default() },
+            SavedReplay { loads: vec![(0, vec![0; 64]); 513], ..SavedReplay::default() },
+            SavedReplay { loads: vec![(0, vec![0; 1 << 14]); 2], ..SavedReplay::default() },
+            SavedReplay { stores: vec![(0, 4); 513], ..SavedReplay::default() },
+        ] {
+            assert!(replay.replay().is_none());
+        }
     }
 }

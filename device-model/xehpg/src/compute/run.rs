@@ -2,11 +2,12 @@
 //! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds.
 
 use arctic_eu::exec::payload::Payload;
-use arctic_eu::exec::{FaultKind, GroupStop, KindCounts, Place, Program, Way, Workgroup};
+use arctic_eu::exec::{FaultKind, GroupStop, KindCounts, Place, Program, SavedGroup, Way, Workgroup};
 use arctic_eu::text;
 
 use super::bases::ADDRESS;
 use super::memory::KernelMemory;
+use super::replay::{MessageReplay, SavedReplay};
 use super::surfaces::Surfaces;
 use super::time::EuRates;
 use super::unit::ComputeUnit;
@@ -109,6 +110,42 @@ pub enum RunStop {
     Fault(Fault, Option<Box<KernelPlace>>),
 }
 
+/// Room that a walker takes whose context is on no engine, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Of the host's memory, about.
+    pub host: usize,
+    /// When it is saved, at most.
+    pub saved: usize,
+}
+
+impl Room {
+    /// The sums.
+    pub(super) fn plus(self, other: Room) -> Room {
+        Room { host: self.host.saturating_add(other.host), saved: self.saved.saturating_add(other.saved) }
+    }
+}
+
+/// Most bytes of a saved walker whose groups have this shape.
+pub(super) fn saved_bytes(threads: usize, registers: u32, slm: usize) -> usize {
+    SavedGroup::most_bytes(threads, registers, slm).saturating_add(SavedReplay::MOST_BYTES)
+}
+
+/// A walker with a group in flight, apart from its command, which the context's image has, and from its code.
+#[derive(Clone)]
+pub(super) struct SavedRun {
+    /// When the walker was begun.
+    pub started: Times,
+    /// Instructions of the longest group so far.
+    pub longest: u64,
+    /// Instructions of all groups so far.
+    pub instructions: u64,
+    /// What a message that is executed again has done.
+    pub replay: MessageReplay,
+    /// The group.
+    pub group: SavedGroup,
+}
+
 /// A walker in progress. It can be parked between two steps, and goes on as if it had not been.
 pub struct WalkerRun {
     walker: Walker,
@@ -123,6 +160,8 @@ pub struct WalkerRun {
     next: Option<[u32; 3]>,
     /// Threads of the group in flight.
     threads: Workgroup,
+    /// The group in flight, if it was restored and no step has been executed since: it goes on by the translated kernel.
+    restored: Option<SavedGroup>,
     /// Instructions of the group in flight that are counted.
     counted: u64,
     /// Instructions of the longest group so far.
@@ -148,6 +187,7 @@ impl WalkerRun {
             group: None,
             next: walker.first,
             threads,
+            restored: None,
             counted: 0,
             longest: 0,
             ticks: 0,
@@ -159,6 +199,31 @@ impl WalkerRun {
             walker,
             started,
         }
+    }
+
+    /// Goes on with the group in flight of a saved walker, which this walker begins with. Without effect if that group has another
+    /// shape.
+    pub(super) fn restore(&mut self, saved: SavedRun, rates: &EuRates) {
+        let walker = &self.walker;
+        let Some(first) = walker.first else { return };
+        if saved.group.shape() != (walker.dispatch.threads as usize, walker.registers, walker.slm) {
+            return;
+        }
+        (self.group, self.next) = (Some(first), walker.after(first));
+        (self.started, self.longest) = (saved.started, saved.longest);
+        self.counts.instructions = saved.instructions;
+        self.taken = self.counts;
+        self.ticks = rates.ticks(walker.dispatch.threads, saved.longest, saved.instructions);
+        self.surfaces.replay = saved.replay;
+        self.restored = Some(saved.group);
+    }
+
+    /// What is saved of a walker with a group in flight; `None` without one.
+    pub(super) fn save(&self) -> Option<SavedRun> {
+        self.group?;
+        let group = self.restored.clone().or_else(|| Some(self.threads.save(self.program.as_ref()?)))?;
+        let (longest, instructions) = (self.longest, self.counts.instructions);
+        Some(SavedRun { started: self.started, longest, instructions, replay: self.surfaces.replay.clone(), group })
     }
 
     /// The walker.
@@ -199,11 +264,16 @@ impl WalkerRun {
         self.walker.resume_at(self.group.or(self.next), ticket)
     }
 
-    /// Bytes of the host's memory that it has, about.
-    pub fn host_bytes(&self) -> usize {
+    /// The room that it takes while its context is on no engine.
+    pub fn room(&self) -> Room {
         let code = self.program.as_ref().map_or(0, Program::host_bytes);
-        let own = size_of::<WalkerRun>().saturating_add(self.surfaces.host_bytes());
-        self.threads.host_bytes().saturating_add(code).saturating_add(own)
+        let restored = self.restored.as_ref().map_or(0, SavedGroup::host_bytes);
+        let host = [size_of::<WalkerRun>(), self.surfaces.host_bytes(), self.threads.host_bytes(), code, restored];
+        let Walker { dispatch, registers, slm, .. } = &self.walker;
+        Room {
+            host: host.into_iter().fold(0, usize::saturating_add),
+            saved: saved_bytes(dispatch.threads as usize, *registers, *slm),
+        }
     }
 
     /// Gives what other walkers can use back to the execution units.
@@ -231,6 +301,10 @@ impl WalkerRun {
             Some(program) => program,
             none => none.insert(unit.take_program(&self.walker, &mut memory)),
         };
+        if let Some(group) = self.restored.take() {
+            self.threads = group.into_group(program);
+            self.counted = self.threads.executed();
+        }
         let mut left = budget;
         loop {
             if memory.messages() != 0 {

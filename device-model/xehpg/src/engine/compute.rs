@@ -9,7 +9,7 @@ use super::streamer::{Flow, Pace, STEP_TIME, Streamer};
 use super::walkers::{self, PendingWalker};
 use super::{Halt, reg};
 use crate::command::gfx::walker as field;
-use crate::compute::{Owner, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
+use crate::compute::{Owner, ParkedRun, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
@@ -43,11 +43,16 @@ impl Streamer<'_> {
 
     /// The walker that the context's image has: with its groups in flight, or from the group in the command on.
     pub(super) fn resumed_walker(&mut self, words: &[u32]) -> Option<Box<PendingWalker>> {
-        let parked = self.gt.parked.take(self.owner(), Walker::ticket(words));
-        match parked {
-            Some(run) => Some(Box::new(PendingWalker { run, done: false })),
-            None => Some(self.pending(Walker::new(words, &self.running.compute, [0; 3]).ok()?)),
+        let restored = match self.gt.parked.take(self.owner(), Walker::ticket(words)) {
+            Some(ParkedRun::Here(run)) => return Some(Box::new(PendingWalker { run: *run, done: false })),
+            Some(ParkedRun::Restored(restored)) => Some(restored),
+            None => None,
+        };
+        let mut walker = self.pending(Walker::new(words, &self.running.compute, [0; 3]).ok()?);
+        if let Some(restored) = restored {
+            restored.go_on(&mut walker.run, &self.gt.eu_rates);
         }
+        Some(walker)
     }
 
     /// Makes the resumed walker, if there is one, the operation that the engine executes.
@@ -94,7 +99,7 @@ impl Streamer<'_> {
         let owner = self.owner();
         let Some(Pending::Walker(walker)) = &mut self.running.pending else { return Ok(Pace::Done) };
         let function = self.running.load.function;
-        let may_park = || walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.host_bytes());
+        let may_park = || walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.room());
         if leaves && !walker.done && may_park() {
             return Ok(Pace::Leave);
         }

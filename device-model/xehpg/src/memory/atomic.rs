@@ -9,6 +9,16 @@ use super::{Access, CellValue, Fault, Gam, Space, Span};
 pub struct BegunAtomic(Option<(u64, u64)>);
 
 impl BegunAtomic {
+    /// Its parts, to be saved.
+    pub fn parts(self) -> Option<(u64, u64)> {
+        self.0
+    }
+
+    /// The operation with these parts.
+    pub fn from_parts(parts: Option<(u64, u64)>) -> Self {
+        BegunAtomic(parts)
+    }
+
     /// Takes what an operation at `at` has read. What another one has read is dropped.
     fn take(&mut self, at: u64) -> Option<u64> {
         self.0.take().filter(|(begun, _)| *begun == at).map(|(_, old)| old)

@@ -219,7 +219,8 @@ fn parked_walkers_are_limited() {
         parked.park(crate::compute::Owner { function: bench.function, page }, parked.ticket(), run);
     }
     let owner = |function| crate::compute::Owner { function, page: 65 };
-    assert!(!parked.reserve(owner(bench.function), 0) && parked.reserve(owner(Function::new(1).unwrap()), 0));
+    let none = Room::default();
+    assert!(!parked.reserve(owner(bench.function), none) && parked.reserve(owner(Function::new(1).unwrap()), none));
     bench.begin(context);
     assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
     bench.leave();
@@ -239,22 +240,27 @@ fn parked_walkers_are_limited_in_bytes() {
     let function = Function::new(2).unwrap();
     let owner = |page| crate::compute::Owner { function, page };
     let most = 64 << 20;
-    let taken = (1..).take_while(|page| parked.reserve(owner(*page), most / 4 - 1)).count();
+    let room = |host| Room { host, saved: 1 };
+    let taken = (1..).take_while(|page| parked.reserve(owner(*page), room(most / 4 - 1))).count();
     assert_eq!((taken, parked.count(function)), (4, 0));
     assert_eq!(parked.bytes(function), most - 4);
     // Another size for the same context.
-    assert!(!parked.reserve(owner(4), most / 4 + 4) && parked.reserve(owner(4), most / 4 + 3));
-    assert!(parked.take(owner(1), 0).is_none() && parked.reserve(owner(5), most / 4 - 1));
+    assert!(!parked.reserve(owner(4), room(most / 4 + 4)) && parked.reserve(owner(4), room(most / 4 + 3)));
+    assert!(parked.take(owner(1), 0).is_none() && parked.reserve(owner(5), room(most / 4 - 1)));
     parked.drop_context(owner(2));
-    assert!(parked.reserve(owner(6), most / 4 - 1) && !parked.reserve(owner(7), 1));
+    assert!(parked.reserve(owner(6), room(most / 4 - 1)) && !parked.reserve(owner(7), room(1)));
     let words = walker(KERNELS, 1, &[]);
     let walker = crate::compute::Walker::new(&words, &Default::default(), [0; 3]).unwrap();
     let run = crate::compute::WalkerRun::new(walker, Default::default(), &mut ComputeUnit::default());
-    let bytes = run.host_bytes();
+    let bytes = run.room().host;
     parked.park(owner(6), parked.ticket(), run);
     assert_eq!((parked.count(function), parked.bytes(function)), (1, most - most / 4 + 1 + bytes));
     parked.drop_function(function);
     assert_eq!((parked.count(function), parked.bytes(function)), (0, 0));
+    // What the GuC saves of a function is limited, too.
+    let room = Room { host: 0, saved: 2 << 20 };
+    let taken = (1..).take_while(|page| parked.reserve(owner(*page), room)).count();
+    assert_eq!(taken, 3);
 }
 
 #[test]

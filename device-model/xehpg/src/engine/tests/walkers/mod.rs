@@ -11,7 +11,7 @@ mod vectors;
 use arctic_fidelity::proves;
 
 use super::*;
-use crate::compute::ComputeUnit;
+use crate::compute::{ComputeUnit, Room};
 use vectors::*;
 
 /// Local memory of the buffers of the vectors.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Kernels of a function that is saved and restored: no instruction of a group is executed twice or left out.
+
+use arctic_device_model::topology::EngineClass;
+use arctic_fidelity::proves;
+use arctic_test_support::kernels::{COUNT, kernel};
+use arctic_test_support::mi;
+use arctic_test_support::mi::compute::{Bases, Walker, cfe_state, state_base_address, state_compute_mode};
+use arctic_test_support::vfs::bench::*;
+
+use super::{DONE, VALUE, bench, copy_memory, done, part, pause, restore, resume, save, through_text, with};
+
+/// Offset of the code of a context.
+const CODE: u64 = at::SCRATCH + 0x1000;
+/// Offset of the dword that the kernel of a context counts in.
+const COUNTER: u64 = at::SCRATCH + 0x200;
+
+/// Submits a context whose walker has these groups of four threads, each of which counts so far. It writes [`VALUE`] at the end.
+fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, groups: u32, count: u32) {
+    let (code, counter) = (CODE + u64::from(id) * 0x1000, vf.base() + COUNTER + u64::from(id) * 8);
+    vf.write_words(code, &kernel(COUNT));
+    let bases = Bases { instruction: vf.base() + code, ..Bases::default() };
+    let inline = Some([counter as u32, (counter >> 32) as u32, count, 0, 0, 0, 0, 0]);
+    let walker = Walker { threads: 4, groups: [groups, 1, 1], inline, ..Walker::of(0) };
+    let store = mi::store_data_imm(vf.global(DONE + u64::from(id) * 4), VALUE);
+    let state = [&state_base_address(&bases)[..], &state_compute_mode(false), &cfe_state(0)].concat();
+    vf.write_words(Vf::batch(id), &[&state[..], &walker.words(), &[mi::BATCH_BUFFER_END]].concat());
+    let jump = vf.jump(id);
+    vf.submit(id, class, &[&jump[..], &store].concat());
+}
+
+/// A VF with kernels on two engines moves from card to card and back at any time, by messages and by mapped memory.
+#[test]
+fn groups_in_flight_go_on_on_another_card() {
+    proves!(EU_070, "a group in flight of a saved function goes on where it was: no instruction is executed twice");
+    for mapped in [true, false] {
+        let mut source = bench(mapped);
+        source.attacker_up();
+        let (groups, count) = (3, 60_000);
+        submit_counting(&mut source.attacker, 0, EngineClass::Compute, groups, count);
+        submit_counting(&mut source.attacker, 1, EngineClass::Render, groups, count / 2);
+        let (mut moves, mut in_flight) = (0, 0);
+        while moves < 40 && !(done(&source.attacker, 0) && done(&source.attacker, 1)) {
+            source.work(1 + moves % 3);
+            pause(&source, ATTACKER);
+            let saved = save(&source, ATTACKER);
+            let flying = source.card.gt().parked.count(ATTACKER);
+            in_flight += flying;
+            let target = bench(mapped);
+            pause(&target, ATTACKER);
+            copy_memory(&source, &target, &saved);
+            restore(&target, ATTACKER, &saved).unwrap();
+            assert_eq!(save(&target, ATTACKER), saved);
+            assert_eq!(target.card.gt().parked.count(ATTACKER), flying);
+            let rings = source.attacker.state().rings;
+            source = target;
+            source.attacker.state_mut().rings = rings;
+            resume(&source, ATTACKER);
+            moves += 1;
+        }
+        source.until("the kernels", 50_000, |bench| (0..2).all(|id| done(&bench.attacker, id)));
+        for (id, count) in [(0, count), (1, count / 2)] {
+            assert_eq!(source.attacker.peek(COUNTER + id * 8), groups * 4 * count, "mapped {mapped}, context {id}");
+        }
+        assert!(moves > 8 && in_flight > 8, "mapped {mapped}: {moves} moves, {in_flight} groups in flight");
+        assert_eq!(source.card.panics(), 0);
+    }
+}
+
+/// Saved groups that no function can have are refused, and leave nothing in flight.
+#[test]
+fn groups_that_are_none_are_refused() {
+    let mut bench = bench(true);
+    bench.attacker_up();
+    submit_counting(&mut bench.attacker, 0, EngineClass::Compute, 2, 100_000);
+    bench.work(4);
+    pause(&bench, ATTACKER);
+    let good = through_text(&save(&bench, ATTACKER));
+    assert_eq!(bench.card.gt().parked.count(ATTACKER), 1);
+    let walker = ["kernels", "state", "walkers", "0"];
+    for (field, value) in [("page", 1), ("page", 0x100_0000), ("ticket", 0), ("instructions", i64::MAX)] {
+        let saved = with(&good, &[&walker[..], &[field]].concat(), value);
+        assert!(restore(&bench, ATTACKER, &saved).is_err(), "{field} {value:#x}");
+        assert_eq!(bench.card.gt().parked.count(ATTACKER), 0, "{field}");
+    }
+    let mut twice = toml::Value::try_from(&good).unwrap();
+    let walkers = part(&mut twice, &["kernels", "state", "walkers"]).as_array_mut().unwrap();
+    walkers.push(walkers[0].clone());
+    assert!(restore(&bench, ATTACKER, &twice.try_into().unwrap()).is_err());
+    let mut short = toml::Value::try_from(&good).unwrap();
+    part(&mut short, &[&walker[..], &["group"]].concat()).as_array_mut().unwrap().pop();
+    assert!(restore(&bench, ATTACKER, &short.try_into().unwrap()).is_err());
+    restore(&bench, ATTACKER, &good).unwrap();
+    resume(&bench, ATTACKER);
+    bench.until("the kernel", 50_000, |bench| done(&bench.attacker, 0));
+    assert_eq!(bench.attacker.peek(COUNTER), 800_000);
+}

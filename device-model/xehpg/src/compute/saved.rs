@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Saved state of a VF on the execution units: the walkers whose contexts have left their engines with a group in flight. The
+//! group goes on where it was, so no instruction is executed twice.
+//!
+//! What else a walker has is in the image of its context; its code and its data are in the function's memory.
+
+use std::ops::Range;
+
+use arctic_eu::exec::SavedGroup;
+use serde::{Deserialize, Serialize};
+
+use super::parked::{MOST_OF_FUNCTION, MOST_SAVED_BYTES, Owner, ParkedWalkers};
+use super::replay::SavedReplay;
+use super::run::{SavedRun, Times, saved_bytes};
+use crate::host::Function;
+use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+
+/// Bytes of a context's image from its PPHWSP on that the GGTT range has at least.
+const PAGE: u64 = 0x1000;
+/// Largest number of instructions that is restored, so that sums do not overflow.
+const MOST_INSTRUCTIONS: u64 = 1 << 48;
+/// Tickets count up from 1.
+const MOST_TICKETS: u64 = 1 << 62;
+
+/// A walker with a group in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedWalker {
+    /// PPHWSP of the context, as offset in the function's GGTT range.
+    page: u64,
+    /// Ticket in the image of the context.
+    ticket: u64,
+    /// CTX_TIMESTAMP and TIMESTAMP at its begin.
+    started: [u32; 2],
+    longest: u64,
+    instructions: u64,
+    message: SavedReplay,
+    /// The group: `arctic_eu::exec::SavedGroup`.
+    group: Vec<u8>,
+}
+
+/// The walkers with a group in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedKernels {
+    walkers: Vec<SavedWalker>,
+}
+
+impl SavedState for SavedKernels {
+    const UNIT: &'static str = "kernels";
+    const VERSION: u32 = 1;
+}
+
+/// The parked walkers of a VF.
+pub struct Kernels<'g> {
+    /// The parked walkers of the card.
+    pub parked: &'g ParkedWalkers,
+    /// The VF.
+    pub function: Function,
+    /// The function's GGTT range.
+    pub ggtt: Range<u64>,
+}
+
+impl SaveState for Kernels<'_> {
+    type Saved = SavedKernels;
+
+    fn save(&self) -> Result<SavedKernels, SaveError> {
+        let walkers = self.parked.save(self.function).into_iter().map(|(page, ticket, run)| {
+            let address = u64::from(page);
+            let outside = SaveError::OutsideRange { unit: SavedKernels::UNIT, address };
+            let page = address.checked_sub(self.ggtt.start).filter(|_| address < self.ggtt.end).ok_or(outside)?;
+            let Times { context, card } = run.started;
+            Ok(SavedWalker {
+                page,
+                ticket,
+                started: [context, card],
+                longest: run.longest,
+                instructions: run.instructions,
+                message: run.replay.save(),
+                group: run.group.to_bytes(),
+            })
+        });
+        Ok(SavedKernels { walkers: walkers.collect::<Result<_, SaveError>>()? })
+    }
+
+    fn restore(&mut self, saved: &SavedKernels) -> Result<(), RestoreError> {
+        let invalid = RestoreError::invalid::<SavedKernels>;
+        let mut room = 0_usize;
+        let mut restored: Vec<(Owner, u64, SavedRun, usize)> = Vec::new();
+        if saved.walkers.len() > MOST_OF_FUNCTION {
+            return Err(invalid("too many walkers"));
+        }
+        for walker in &saved.walkers {
+            let page = self.ggtt.start.checked_add(walker.page).filter(|page| page.is_multiple_of(PAGE));
+            let page = page.filter(|page| page.checked_add(PAGE).is_some_and(|end| end <= self.ggtt.end));
+            let page = page.and_then(|page| u32::try_from(page).ok()).ok_or(invalid("an address outside the range"))?;
+            let owner = Owner { function: self.function, page };
+            if restored.iter().any(|(other, ..)| *other == owner) {
+                return Err(invalid("a context twice"));
+            }
+            if !(1..MOST_TICKETS).contains(&walker.ticket) {
+                return Err(invalid("a ticket that is none"));
+            }
+            let group = SavedGroup::from_bytes(&walker.group).ok_or(invalid("a group that is none"))?;
+            let replay = walker.message.replay().ok_or(invalid("a message that is none"))?;
+            let SavedWalker { longest, instructions, .. } = *walker;
+            if longest.max(instructions) > MOST_INSTRUCTIONS {
+                return Err(invalid("a count that is too large"));
+            }
+            let (threads, registers, slm) = group.shape();
+            let bytes = saved_bytes(threads, registers, slm);
+            room = room.saturating_add(bytes);
+            let started = Times { context: walker.started[0], card: walker.started[1] };
+            restored.push((owner, walker.ticket, SavedRun { started, longest, instructions, replay, group }, bytes));
+        }
+        if room > MOST_SAVED_BYTES {
+            return Err(invalid("more bytes than a function may have"));
+        }
+        self.parked.drop_function(self.function);
+        for (owner, ticket, run, bytes) in restored {
+            self.parked.restore(owner, ticket, run, bytes);
+        }
+        Ok(())
+    }
+}
