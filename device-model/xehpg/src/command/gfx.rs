@@ -16,6 +16,8 @@ use crate::topology::EngineClass;
 pub enum Gfx {
     /// Flush, invalidate, stall and post-sync operation.
     PipeControl,
+    /// L3_CONTROL: flush of the L3 cache and post-sync operation (EU-015).
+    L3Control,
     /// Sets state of the context that walkers use.
     State(State),
     /// COMPUTE_WALKER: executes a kernel (EU-020).
@@ -44,7 +46,7 @@ pub enum State {
 }
 
 /// Commands that are executed, by the upper word of the header, the most frequent one first.
-const EXECUTED: [(u16, Gfx); 9] = [
+const EXECUTED: [(u16, Gfx); 10] = [
     (PIPE_CONTROL, Gfx::PipeControl),
     (0x6101, Gfx::State(State::BaseAddress)),
     (0x6102, Gfx::State(State::SystemRoutine)),
@@ -54,6 +56,7 @@ const EXECUTED: [(u16, Gfx); 9] = [
     (0x7200, Gfx::State(State::FrontEnd)),
     (0x7208, Gfx::Walker),
     (0x7919, Gfx::State(State::BindingTablePool)),
+    (L3_CONTROL, Gfx::L3Control),
 ];
 
 /// One command of the pipelines.
@@ -109,6 +112,10 @@ const MATCH: u32 = 0xffff_0000;
 
 /// PIPE_CONTROL's opcode word.
 const PIPE_CONTROL: u16 = 0x7a00;
+/// L3_CONTROL's opcode word, without its flags.
+const L3_CONTROL: u16 = 0x7d80;
+/// Flags in the opcode word of L3_CONTROL.
+const L3_FLAGS: u16 = 0x30;
 /// COMPUTE_WALKER, 3DSTATE_WM_HZ_OP, PIPE_CONTROL, 3DPRIMITIVE (V8-140).
 const PREDICABLE: [u16; 4] = [0x7208, 0x7852, PIPE_CONTROL, 0x7b00];
 /// First opcode word of the compute commands. Bits 7:2 are the sub-opcode, bits 1:0 a variant of the command, for example
@@ -169,6 +176,7 @@ pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<
     let pipeline = header >> 27 & 3;
     let opcode = match ((header & MATCH) >> 16) as u16 {
         opcode if !media && opcode & 0xff00 == COMPUTE => opcode & !VARIANT,
+        opcode if !media && opcode & !L3_FLAGS == L3_CONTROL => L3_CONTROL,
         opcode => opcode,
     };
     let (names, family, long) = pipelines.of(class)?;
@@ -261,7 +269,8 @@ mod tests {
             let command_of = lookup(&XE_HPG_PIPELINES, u32::from(*opcode) << 16, EngineClass::Render).unwrap();
             let dwords = command.dwords;
             let length = if dwords == 1 { 0 } else { 0xff };
-            check_layout(command_of.name, command.fields, None, dwords, 0xffff_0000 | length);
+            let flags = if *opcode == L3_CONTROL { u32::from(L3_FLAGS) << 16 } else { 0 };
+            check_layout(command_of.name, command.fields, None, dwords, 0xffff_0000 & !flags | length);
             assert_eq!(command_of.fields(), command.fields);
         }
     }

@@ -72,7 +72,8 @@ impl Streamer<'_> {
                 }
                 match gfx.action {
                     Gfx::PipeControl if words.len() >= 6 => self.pipe_control(words),
-                    Gfx::PipeControl => Ok(Flow::Illegal),
+                    Gfx::L3Control if words.len() >= 5 => self.l3_control(words),
+                    Gfx::PipeControl | Gfx::L3Control => Ok(Flow::Illegal),
                     Gfx::State(state) => {
                         self.running.compute.execute(state, words);
                         Ok(Flow::Next)

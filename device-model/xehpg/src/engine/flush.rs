@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI_FLUSH_DW and PIPE_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
+//! MI_FLUSH_DW, PIPE_CONTROL and L3_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
 //! notification need an implementation (V8-127, V8-137).
 
 use super::streamer::{Flow, Streamer};
@@ -144,6 +144,18 @@ impl Streamer<'_> {
             }
         }
         self.invalidate_and_notify(control::CONTROL_TLB.is_set_in(flags), control::CONTROL_NOTIFY.is_set_in(flags))?;
+        Ok(Flow::Next)
+    }
+    /// L3_CONTROL (EU-015). Memory is coherent, so only the post-sync operation needs an implementation.
+    pub(super) fn l3_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
+        let header = word(words, 0);
+        let at = (u64::from(word(words, 2)) << 32 | u64::from(word(words, 1))) & 0xffff_ffff_fff8;
+        let immediate = u64::from(word(words, 4)) << 32 | u64::from(word(words, 3));
+        if control::L3_OPERATION.is_set_in(header)
+            && let Some((space, at)) = self.target(Target::new(at, control::L3_GLOBAL.is_set_in(header), false))
+        {
+            self.store64(space, at, immediate)?;
+        }
         Ok(Flow::Next)
     }
 }

@@ -27,6 +27,11 @@ pub const CONTROL_MMIO: Field = Field::flag("LRI Post Sync Operation", 1, 23);
 /// PIPE_CONTROL: the address is a GGTT address.
 pub const CONTROL_GLOBAL: Field = Field::choice("Destination Address Type", 1, 24, 24, &[(0, "PPGTT"), (1, "GGTT")]);
 
+/// L3_CONTROL: the immediate is written.
+pub const L3_OPERATION: Field = Field::choice("Post Sync Operation", 0, 14, 14, &[(0, "none"), (1, "write immediate")]);
+/// L3_CONTROL: the address is a GGTT address.
+pub const L3_GLOBAL: Field = Field::choice("Destination Address Type", 0, 21, 21, &[(0, "PPGTT"), (1, "GGTT")]);
+
 /// A command's fields and its length in dwords.
 pub(super) struct Fields {
     pub dwords: u32,
@@ -158,5 +163,17 @@ table! {
         Field::flag("TBIMR Force Batch Closure", 1, 31),
         Field::address_or_register("Address", 2, 2, (1, 23)),
         Field::qword("Immediate Data", 4)
+    ];
+    // L3_CONTROL; ranges of addresses to flush follow
+    0x7d80 5: [
+        Field::flag("Depth Cache Flush", 0, 8),
+        Field::flag("Render Target Cache Flush Enable", 0, 9),
+        Field::flag("HDC Pipeline Flush", 0, 10),
+        Field::flag("Untyped Data-Port Cache Flush", 0, 13),
+        L3_OPERATION,
+        Field::flag("Command Streamer Stall Enable", 0, 20),
+        L3_GLOBAL,
+        Field::address("Address", 1, 3),
+        Field::qword("Immediate Data", 3)
     ];
 }

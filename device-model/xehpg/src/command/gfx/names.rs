@@ -137,6 +137,7 @@ pub static PIPELINES: &[(u16, &str)] = &[
     (0x79a0, "3DSTATE_SLICE_TABLE_STATE_POINTER_2"),
     (0x7a00, "PIPE_CONTROL"),
     (0x7b00, "3DPRIMITIVE"),
+    (0x7d80, "L3_CONTROL"),
 ];
 
 /// Video decode (media driver: mhw_vdbox_*_hwcmd_xe_xpm.h; Mesa: gen125.xml).

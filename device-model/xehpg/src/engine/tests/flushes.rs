@@ -105,6 +105,33 @@ fn pipe_control_matrix() {
 }
 
 #[test]
+fn l3_control_writes_its_immediate() {
+    proves!(
+        EU_015,
+        "the immediate is written to an address of the context or, with privilege, of the GGTT, with and without ranges to flush; \
+        a command that is too short is an error"
+    );
+    const L3_CONTROL: u32 = 0x7d80_0003;
+    for place in [Place::Process, Place::Global] {
+        for (flags, user) in [(0u32, false), (1 << 14, false), (1 << 14 | 1 << 20, true)] {
+            let mut bench = bench(EngineClass::Compute);
+            bench.put64(DATA, u64::MAX);
+            let header = L3_CONTROL | flags | u32::from(place.global()) << 21;
+            let command = [header, place.address() | 7, 0, 0x55, 0x66];
+            // With a range that is to be flushed, which has no effect.
+            let ranged = [header + 2, place.address() | 7, 0, 0x55, 0x66, 0x1000, 0];
+            assert_eq!(if user { bench.batch(&ranged) } else { bench.ring(&command) }, Outcome::Complete);
+            let refused = user && place == Place::Global;
+            let expected = if flags == 0 || refused { u64::MAX } else { 0x66_0000_0055 };
+            assert_eq!(bench.get64(DATA), expected, "{place:?} {flags:#x} {user}");
+            assert_eq!(bench.engine.counters().privilege_violations, u64::from(refused));
+        }
+    }
+    let mut bench = bench(EngineClass::Compute);
+    assert!(matches!(bench.ring(&[L3_CONTROL - 1, DATA as u32, 0, 0x55]), Outcome::Halted(_)));
+}
+
+#[test]
 fn pipe_control_writes_a_register() {
     proves!(
         V8_137,
