@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::Line;
+use arctic_device_model::decode::kernel::{self, Kernels};
 
 use super::engine::{Batch, Engine};
 
 /// Maximum number of batches decoded, with those that are not in the dump.
 pub(super) const MAX_BATCHES: usize = 4096;
+
+/// Maximum number of kernels decoded.
+const MAX_KERNELS: usize = 64;
 
 /// Memory ranges of a process.
 #[derive(Default)]
@@ -35,7 +39,8 @@ impl Memory {
     }
 
     /// Decodes the batches at `starts` and the batches in the PPGTT that they start, each once. A batch that is not in
-    /// the dump has only a heading. `marks` are addresses with a remark. Returns the addresses of the decoded batches.
+    /// the dump has only a heading. The kernels that they dispatch follow. `marks` are addresses with a remark. Returns the
+    /// addresses of the decoded batches.
     pub fn decode_batches(
         &self,
         starts: &[u64],
@@ -46,6 +51,7 @@ impl Memory {
         let mut next: Vec<_> = starts.iter().rev().copied().collect();
         let mut seen = BTreeSet::new();
         let mut decoded = BTreeSet::new();
+        let mut kernels = Kernels::default();
         while let Some(start) = next.pop() {
             if seen.contains(&start) {
                 continue;
@@ -65,10 +71,35 @@ impl Memory {
             let requester = Requester::PfUser;
             let batch = Batch { marks: marks.to_vec(), requester, ..Batch::new(dwords, start, engine) };
             for command in batch.commands() {
+                if let Engine::XeHpg(engine) = engine {
+                    kernels.note(&command.dwords, engine);
+                }
                 next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
                 emit(Line::Command(command))?;
             }
         }
+        self.decode_kernels(&kernels, emit)?;
         Ok(decoded)
+    }
+
+    /// Disassembles the kernels of the walkers in decoded batches.
+    fn decode_kernels(
+        &self,
+        kernels: &Kernels,
+        emit: &mut dyn FnMut(Line) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        for start in kernels.starts().take(MAX_KERNELS) {
+            match self.dwords_at(start) {
+                None => emit(Line::section(format!("Kernel at {start:#x}: not in the dump")))?,
+                Some(dwords) => {
+                    emit(Line::section(format!("Kernel at {start:#x}")))?;
+                    kernel::code(dwords, start).into_iter().try_for_each(&mut *emit)?;
+                }
+            }
+        }
+        if kernels.starts().count() > MAX_KERNELS {
+            emit(Line::note(format!("only the first {MAX_KERNELS} kernels are decoded")))?;
+        }
+        Ok(())
     }
 }

@@ -4,6 +4,8 @@
 use std::io::Write;
 
 use arctic_device_model::decode::Line;
+use arctic_test_support::kernels::{ENDLESS, kernel};
+use arctic_test_support::mi::compute::{Bases, Walker, state_base_address};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -84,6 +86,37 @@ fn a_devcoredump_shows_the_position_of_the_engine() {
             "# 0x100000: 0x28 bytes, with batches shown above",
         ],
     );
+}
+
+/// Kernels that a batch dispatches are disassembled up to their end, or said to be not in the dump.
+#[test]
+fn kernels_of_a_hung_context_are_disassembled() {
+    let bases = Bases { instruction: 0x40_0000, ..Bases::default() };
+    let walkers = [Walker::of(0x40).words(), Walker::of(0x10_0000).words()].concat();
+    let batch = [&state_base_address(&bases)[..], &walkers, &[0x0500_0000]].concat();
+    let mut code = vec![0; 0x10];
+    code.extend(kernel(ENDLESS));
+    code.extend([0; 16]);
+    let mut memory = memory::Memory::default();
+    memory.add(0x1000, batch);
+    memory.add(0x40_0000, code);
+    let engine = Family::XeHpg.engine("ccs0").unwrap();
+    let lines = decoded(|emit| memory.decode_batches(&[0x1000], engine, &[], emit).map(drop));
+    assert_in_order(
+        &lines,
+        &[
+            "Batch at 0x1000 on ccs0",
+            "Kernel at 0x400040",
+            "# 0x400040: (W) jmpi",
+            "# 0x400050: (W) send.gtwy",
+            "Kernel at 0x500000: not in the dump",
+        ],
+    );
+    assert_eq!(lines.iter().filter(|line| line.starts_with("# 0x4000")).count(), 2, "{lines:#?}");
+    // No walkers, no kernels.
+    let engine = Family::XeHpg.engine("bcs0").unwrap();
+    let lines = decoded(|emit| memory.decode_batches(&[0x1000], engine, &[], emit).map(drop));
+    assert!(!lines.iter().any(|line| line.starts_with("Kernel")), "{lines:#?}");
 }
 
 #[test]

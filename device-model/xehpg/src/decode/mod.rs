@@ -7,6 +7,7 @@
 pub mod context;
 pub mod engine;
 pub mod guc;
+pub mod kernel;
 pub mod register;
 pub mod status;
 #[cfg(test)]
