@@ -70,8 +70,9 @@ pub const CARD: &[Job] = &[
     },
     Job {
         name: "compute",
-        minutes: 9,
-        tests: "kernels of OpenCL and Level Zero on seven VFs, in four guests, and after 100 killed endless kernels",
+        minutes: 12,
+        tests: "kernels of OpenCL and Level Zero on seven VFs and in four guests; shares of an engine; 80 killed processes and 20 \
+                resets with an endless kernel",
         paths: &[],
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- kernels"],
     },

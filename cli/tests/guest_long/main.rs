@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+mod kernels;
 mod own_guest;
 
 // Included by path: the module needs the path of the program, which cargo sets only for tests of this package.
@@ -66,49 +67,6 @@ fn guests_share_a_card(vfs: usize) {
         std::iter::once("pf".into()).chain((1..=vfs).map(|number| format!("vf{number}"))).collect();
     assert_eq!(clocks, guests.iter().collect::<Vec<_>>());
     all_worked(&report, vfs, &CLASSES);
-}
-
-/// The kernels of each function of a report, which are right.
-fn kernels_are_right(report: &Value, functions: usize) {
-    assert_eq!(others(report, "pass"), Vec::<&Value>::new());
-    let of = report["compute"].as_array().unwrap();
-    assert_eq!(of.len(), functions);
-    for function in of {
-        let kernels = function["kernels"].as_array().unwrap();
-        let wrong: Vec<&Value> = kernels.iter().filter(|kernel| kernel["verdict"] != "right").collect();
-        assert!(kernels.len() >= 25 && wrong.is_empty(), "{wrong:?}");
-    }
-}
-
-/// PF and seven VFs in one guest, then PF and three VFs in guests of their own: kernels of all functions at the same time.
-#[test]
-fn kernels_on_many_functions() {
-    let _one = one_guest();
-    let (status, report) = arctic(&["boot", "--compute", "--vfs", "7"]);
-    kernels_are_right(&report, 8);
-    assert_eq!(status, Some(0));
-    let (status, report) = arctic(&["boot", "--compute", "--vfs", "3", "--split"]);
-    kernels_are_right(&report, 4);
-    assert_eq!(status, Some(0));
-}
-
-/// A hundred times: an endless kernel, whose process is killed, and the next process computes at once.
-#[test]
-fn killed_processes_leave_endless_kernels() {
-    let _one = one_guest();
-    // The first process takes seconds to make its context.
-    let rounds = "arctic guest compute --only vadd || exit 2; \
-        for n in $(seq 100); do \
-        arctic guest compute --only endless --timeout 3 > /tmp/hung && exit 3; \
-        grep -q HUNG /tmp/hung || exit 4; \
-        arctic guest compute --only vadd > /tmp/next || { cat /tmp/next; exit 5; }; \
-        echo round $n; done";
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_arctic"))
-        .args(["boot", "--compute", "--timeout", "1500", "--run", rounds])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!((output.status.code(), text.matches("round ").count()), (Some(0), 100), "{text}");
 }
 
 /// An outer guest behind a virtual IOMMU passes two VFs on to inner guests: one after the other, both at once, one that is
