@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use arctic_mi::compute::{Bases, Walker, cfe_state, state_base_address};
 
 use super::batch::{Batch, Compare};
 use super::device::Device;
@@ -25,6 +26,9 @@ pub struct Hang {
     /// The engine to hang
     #[arg(long, value_name = "NAME", default_value = "rcs0")]
     engine: String,
+    /// Hang it in a kernel without an end, on an engine with execution units, instead of in a batch (xe)
+    #[arg(long)]
+    kernel: bool,
     /// File to which the driver's dump is copied, for `arctic decode`
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
@@ -42,9 +46,11 @@ pub fn run(hang: &Hang) -> Result<()> {
     let device = Device::open(hang.device.as_deref())?;
     let limit = Duration::from_secs(hang.timeout);
     let start = Instant::now();
-    let address = match device.address_spaces() {
-        true => wait_for_memory(&device, &hang.engine, limit)?,
-        false => jump_for_ever(&device, &hang.engine, limit)?,
+    let address = match (device.address_spaces(), hang.kernel) {
+        (true, false) => wait_for_memory(&device, &hang.engine, limit)?,
+        (true, true) => execute_for_ever(&device, &hang.engine, limit)?,
+        (false, false) => jump_for_ever(&device, &hang.engine, limit)?,
+        (false, true) => bail!("--kernel needs xe and a card with COMPUTE_WALKER"),
     };
     let after = start.elapsed().as_secs_f64();
     println!("{} hung at {address:#x}; the driver cancelled the job after {after:.1} s", hang.engine);
@@ -71,6 +77,33 @@ fn wait_for_memory(device: &Device, engine: &str, limit: Duration) -> Result<u64
     // The fence also signals when the driver cancels the job.
     fence.wait(limit)?;
     Ok(buffer.address() + 16)
+}
+
+/// Offset of the kernel in its buffer.
+const KERNEL: u32 = 0x2000;
+/// `L0: (W) jmpi L0`, then the end of a thread, which it does not reach.
+const ENDLESS: [u32; 8] = [0x8000_0020, 0x4000, 0, 0, 0x8000_0031, 0x4, 0x3020_7f0c, 0];
+/// PIPELINE_SELECT of the compute pipeline.
+const COMPUTE_PIPELINE: u32 = 0x6904_0302;
+
+/// Submits a batch with a walker of one thread, whose kernel does not end, and returns the address of the kernel when the driver
+/// has cancelled the batch.
+fn execute_for_ever(device: &Device, engine: &str, limit: Duration) -> Result<u64> {
+    let vm = device.vm()?;
+    let queue = vm.queue(find(device, engine)?)?;
+    let buffer = vm.buffer(Place::Vram, 64 << 10)?;
+    let base = buffer.address();
+    let bases = Bases { general: base, surface: base, dynamic: base, instruction: base, bindless: base };
+    let mut batch = Batch::at(base);
+    batch.push(&[COMPUTE_PIPELINE]).push(&cfe_state(0)).push(&state_base_address(&bases));
+    batch.push(&Walker::of(KERNEL).words()).batch_buffer_end();
+    while batch.here() < base + u64::from(KERNEL) {
+        batch.noop();
+    }
+    batch.push(&ENDLESS);
+    buffer.load(&batch)?;
+    queue.submit(base)?.wait(limit)?;
+    Ok(base + u64::from(KERNEL))
 }
 
 /// Submits a batch that jumps to its start, on a GPU without a command that waits for a value in memory, and returns its
