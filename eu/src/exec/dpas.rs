@@ -14,6 +14,8 @@ pub const WIDE: u8 = 0x5a;
 const LANES: usize = 8;
 /// Rows, at most: the repeat count.
 const ROWS: usize = 8;
+/// Steps of the depth in what compilers make.
+const DEPTH: usize = 8;
 
 /// True for types that dpas has. ISA-186.
 pub fn has_types(from: &Instruction) -> bool {
@@ -47,11 +49,16 @@ fn element(bits: u32, ty: Type) -> i32 {
     if ty.is_signed() { (bits << shift).cast_signed() >> shift } else { (bits << shift >> shift).cast_signed() }
 }
 
-/// Numbers of an array of dwords that have one in each half.
+/// Numbers of an array of dwords that have one in each half. Loops instead of closures, which would not be compiled with the
+/// features of the caller.
 #[inline(always)]
-fn numbers<const COUNT: usize>(dwords: &[u32; COUNT], half: usize, ty: Type) -> [f32; COUNT] {
-    let shift = half as u32 * 16;
-    dwords.map(|dword| f32::from_bits(if ty == Type::Bf { dword >> shift << 16 } else { widened_half(dword >> shift) }))
+fn numbers<const COUNT: usize>(dwords: &[u32; COUNT], half: u32, ty: Type) -> [f32; COUNT] {
+    let mut numbers = [0.0; COUNT];
+    for (number, dword) in numbers.iter_mut().zip(dwords) {
+        let bits = *dword >> (half * 16);
+        *number = f32::from_bits(if ty == Type::Bf { bits << 16 } else { widened_half(bits) });
+    }
+    numbers
 }
 
 /// Executes dpasw as soon as the other thread of the pair, threads 2n and 2n + 1 of the group, has come to its own. Returns false
@@ -116,19 +123,7 @@ fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
         *result = start_values(thread, addend, m);
     }
     if columns.ty.is_float() {
-        let factors = [0, 1].map(|half| numbers(packed, half, rows.ty));
-        for step in 0..depth {
-            let dwords = thread.dwords::<LANES>(columns.base + (step * REG) as u32);
-            for (half, factors) in factors.iter().enumerate() {
-                let column = numbers(&dwords, half, columns.ty);
-                for (m, result) in results.iter_mut().enumerate().take(repeat) {
-                    let factor = factors.get(m * depth + step).copied().unwrap_or(0.0);
-                    for (sum, number) in result.iter_mut().zip(&column) {
-                        *sum = factor.mul_add(*number, f32::from_bits(*sum)).to_bits();
-                    }
-                }
-            }
-        }
+        add_products(thread, uop, packed, &mut results);
     } else {
         let (bits, row_bits) = (element_bits(columns.ty) as usize, element_bits(rows.ty) as usize);
         let count = depth * operations(uop);
@@ -160,6 +155,47 @@ fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
             }
             _ => thread.set_dwords(uop.dst.base + (m * REG) as u32, result, enabled & 0xff),
         }
+    }
+}
+
+/// Adds the products of floats to the results, in the order of the depth. Each number is widened once.
+#[inline(always)]
+fn add_products(thread: &Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4], results: &mut [[u32; LANES]; ROWS]) {
+    let [_, columns, rows] = &uop.src;
+    let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
+    let factors = [numbers(packed, 0, rows.ty), numbers(packed, 1, rows.ty)];
+    if depth == DEPTH {
+        let columns_packed = thread.dwords::<{ LANES * DEPTH }>(columns.base);
+        let [low, high] = [numbers(&columns_packed, 0, columns.ty), numbers(&columns_packed, 1, columns.ty)];
+        let (low, high) = (low.as_chunks::<LANES>().0, high.as_chunks::<LANES>().0);
+        let factors = factors[0].as_chunks::<DEPTH>().0.iter().zip(factors[1].as_chunks::<DEPTH>().0);
+        for (result, factors) in results.iter_mut().take(repeat).zip(factors) {
+            // The row is in a register of the host while its products are added.
+            let mut sums = *result;
+            for step in 0..DEPTH {
+                add_product(&mut sums, factors.0[step], &low[step]);
+                add_product(&mut sums, factors.1[step], &high[step]);
+            }
+            *result = sums;
+        }
+        return;
+    }
+    for step in 0..depth {
+        let dwords = thread.dwords::<LANES>(columns.base + (step * REG) as u32);
+        for (half, factors) in (0..).zip(&factors) {
+            let column = numbers(&dwords, half, columns.ty);
+            for (m, result) in results.iter_mut().enumerate().take(repeat) {
+                add_product(result, factors.get(m * depth + step).copied().unwrap_or(0.0), &column);
+            }
+        }
+    }
+}
+
+/// Adds the products of a number of a row and those of a step of the depth.
+#[inline(always)]
+fn add_product(sums: &mut [u32; LANES], factor: f32, column: &[f32; LANES]) {
+    for (sum, number) in sums.iter_mut().zip(column) {
+        *sum = factor.mul_add(*number, f32::from_bits(*sum)).to_bits();
     }
 }
 

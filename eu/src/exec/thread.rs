@@ -202,23 +202,48 @@ impl Thread {
     /// Consecutive dwords of the thread's registers from a byte offset on, which wraps.
     #[inline(always)]
     pub(super) fn dwords<const COUNT: usize>(&self, at: u32) -> [u32; COUNT] {
-        let mut raw = [[0; 4]; COUNT];
-        match self.registers(at, COUNT * 4) {
-            Some(bytes) => raw.copy_from_slice(bytes.as_chunks::<4>().0),
-            None => self.copy_registers(at, raw.as_flattened_mut()),
+        let Some(bytes) = self.registers(at, COUNT * 4) else { return self.wrapped_dwords(at) };
+        let mut values = [0; COUNT];
+        for (value, bytes) in values.iter_mut().zip(bytes.as_chunks::<4>().0) {
+            *value = u32::from_le_bytes(*bytes);
         }
+        values
+    }
+
+    /// Dwords that begin in the last registers and end in the first.
+    #[cold]
+    #[inline(never)]
+    fn wrapped_dwords<const COUNT: usize>(&self, at: u32) -> [u32; COUNT] {
+        let mut raw = [[0; 4]; COUNT];
+        self.copy_registers(at, raw.as_flattened_mut());
         raw.map(u32::from_le_bytes)
     }
 
     /// Writes consecutive dwords, those of which the bit is set in `enabled`.
     #[inline(always)]
     pub(super) fn set_dwords<const COUNT: usize>(&mut self, at: u32, values: &[u32; COUNT], enabled: u32) {
-        if enabled == u32::MAX >> (32 - COUNT)
-            && let Some(bytes) = self.registers_mut(at, COUNT * 4)
-        {
-            bytes.as_chunks_mut::<4>().0.copy_from_slice(&values.map(u32::to_le_bytes));
-            return;
+        let all = u32::MAX >> (32 - COUNT);
+        let Some(bytes) = self.registers_mut(at, COUNT * 4) else {
+            return self.set_wrapped_dwords(at, values, enabled);
+        };
+        let places = bytes.as_chunks_mut::<4>().0;
+        if enabled & all == all {
+            // Copied whole, so that the stores are as wide as the loads after them.
+            places.copy_from_slice(&values.map(u32::to_le_bytes));
+        } else {
+            // Without a branch for each lane: the others are written as they are.
+            for (index, (place, value)) in places.iter_mut().zip(values).enumerate() {
+                let kept = u32::from_le_bytes(*place);
+                let chosen = if enabled & 1 << index != 0 { *value } else { kept };
+                *place = chosen.to_le_bytes();
+            }
         }
+    }
+
+    /// Writes dwords that begin in the last registers and end in the first.
+    #[cold]
+    #[inline(never)]
+    fn set_wrapped_dwords<const COUNT: usize>(&mut self, at: u32, values: &[u32; COUNT], enabled: u32) {
         for (index, value) in (0..).zip(values) {
             if enabled >> index & 1 != 0 {
                 self.write_registers(at + index * 4, &value.to_le_bytes());
