@@ -390,22 +390,38 @@ impl Thread {
     /// Enables the channels of the subroutine that wait at the uop `index`.
     #[inline]
     pub fn rejoin(&mut self, index: u32) {
-        for channel in bits(self.waits & self.call_mask) {
-            if self.waiting[channel] == index {
-                self.waiting[channel] = NEVER;
-                self.waits &= !(1 << channel);
-                self.mask |= 1 << channel;
-            }
+        let candidates = self.waits & self.call_mask;
+        if candidates == 0 {
+            return;
+        }
+        // All channels at once, without a branch for each.
+        let mut here = 0;
+        for (channel, waiting) in self.waiting.iter().enumerate() {
+            here |= if *waiting == index { 1 << channel } else { 0 };
+        }
+        here &= candidates;
+        if here != 0 {
+            self.set_waiting(here, NEVER);
+            self.waits &= !here;
+            self.mask |= here;
         }
     }
 
     /// Disables channels until the thread is at the uop `index`.
     #[inline]
     pub fn wait(&mut self, channels: u32, index: u32) {
-        self.mask &= !channels;
-        self.waits |= channels;
-        for channel in bits(channels) {
-            self.waiting[channel] = index;
+        if channels != 0 {
+            self.mask &= !channels;
+            self.waits |= channels;
+            self.set_waiting(channels, index);
+        }
+    }
+
+    /// Sets the uop at which these channels wait.
+    #[inline]
+    fn set_waiting(&mut self, channels: u32, index: u32) {
+        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
+            *waiting = if channels & 1 << channel != 0 { index } else { *waiting };
         }
     }
 }
