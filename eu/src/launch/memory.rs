@@ -225,26 +225,26 @@ impl Window<'_> {
     #[inline(always)]
     fn read<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &mut [u8]) -> bool {
         let values = bytes.as_chunks_mut::<SIZE>().0;
-        lanes.iter().all(|(lane, address)| match (self.bytes.get_ref::<T>(self.place(address)), values.get_mut(lane)) {
-            (Ok(from), Some(value)) => {
+        for (lane, (value, address)) in values.iter_mut().zip(lanes.addresses).enumerate() {
+            if lanes.enabled >> lane & 1 != 0 {
+                let Ok(from) = self.bytes.get_ref::<T>(self.place(*address)) else { return false };
                 *value = from.load().bytes();
-                true
             }
-            _ => false,
-        })
+        }
+        true
     }
 
     /// Writes as [`Window::read`] reads.
     #[inline(always)]
     fn write<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &[u8]) -> bool {
         let values = bytes.as_chunks::<SIZE>().0;
-        lanes.iter().all(|(lane, address)| match (self.bytes.get_ref::<T>(self.place(address)), values.get(lane)) {
-            (Ok(into), Some(value)) => {
+        for (lane, (value, address)) in values.iter().zip(lanes.addresses).enumerate() {
+            if lanes.enabled >> lane & 1 != 0 {
+                let Ok(into) = self.bytes.get_ref::<T>(self.place(*address)) else { return false };
                 into.store(T::of(*value));
-                true
             }
-            _ => false,
-        })
+        }
+        true
     }
 }
 

@@ -5,6 +5,7 @@ mod atomic;
 mod block;
 mod dwords;
 mod elements;
+mod vectors;
 
 use super::access;
 use super::operands::{Given, MessageFault, Operands, Sent, number};
@@ -17,6 +18,8 @@ use crate::isa::descriptor::{LENGTH, RESPONSE};
 #[derive(Clone, Copy, Debug)]
 pub struct Lsc {
     action: Action,
+    /// Which function executes it.
+    shape: Shape,
     /// Bytes of an address in the payload.
     address_size: u32,
     /// Bytes of an element in memory.
@@ -29,7 +32,6 @@ pub struct Lsc {
     vector: u32,
     /// Components that are transferred, of a quad; 0 otherwise.
     components: u32,
-    transposed: bool,
     kind: u32,
     slm: bool,
     response: u32,
@@ -40,6 +42,21 @@ pub struct Lsc {
 pub enum Operation {
     Access(Lsc),
     Fence { response: u32 },
+}
+
+/// The shape of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// Consecutive elements of one lane.
+    Block,
+    /// A dword of each lane.
+    Dword,
+    /// So many consecutive dwords of each lane, 2 to 4.
+    Dwords(u8),
+    /// An element of each lane, for an atomic operation.
+    Atomic,
+    /// Other elements.
+    Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,15 +132,24 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
     if short || given.data.is_some_and(|length| length < stored) {
         return Err(FaultKind::Length);
     }
+    // Components without gaps are a vector. Forms 2 are elements of 32 bits in memory and in registers.
+    let consecutive = if quad && components & (components + 1) != 0 { 0 } else { elements };
+    let shape = match (action, form, consecutive) {
+        (Action::Atomic(_), ..) => Shape::Atomic,
+        _ if transposed => Shape::Block,
+        (_, 2, 1) => Shape::Dword,
+        (_, 2, 2..=4) => Shape::Dwords(consecutive as u8),
+        _ => Shape::Other,
+    };
     Ok(Operation::Access(Lsc {
         action,
+        shape,
         address_size,
         memory_size,
         register_size,
         high,
         vector,
         components,
-        transposed,
         kind,
         slm,
         response,
@@ -166,6 +192,13 @@ impl Lsc {
         }
     }
 
+    /// Byte offset of the registers that are loaded or stored. A load without a destination is a prefetch, and a store without a
+    /// source has nothing to store.
+    #[inline(always)]
+    fn data(&self, operands: &Operands) -> Option<u32> {
+        if self.action == Action::Load { operands.dst } else { operands.src1 }
+    }
+
     /// Byte offset of element `component` of all lanes in the registers that begin at `base`. ISA-214.
     #[inline(always)]
     fn component(&self, base: u32, component: u32, size: u8) -> u32 {
@@ -173,7 +206,6 @@ impl Lsc {
     }
 
     /// Elements have 32 bits, in memory and in registers.
-    #[inline(always)]
     fn has_dwords(&self) -> bool {
         (self.memory_size, self.register_size) == (4, 4)
     }
@@ -181,14 +213,17 @@ impl Lsc {
 
 impl Operation {
     /// Executes the message.
-    #[inline]
+    #[inline(always)]
     pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         match self {
             Operation::Access(_) if sent.lanes.enabled == 0 => Ok(()),
-            Operation::Access(lsc) if lsc.transposed => block::execute(lsc, sent),
-            Operation::Access(lsc) => match sent.lanes.size {
-                16 => lanes::<16>(lsc, sent),
-                32 => lanes::<32>(lsc, sent),
+            Operation::Access(lsc) => match (lsc.shape, sent.lanes.size) {
+                (Shape::Block, _) => block::execute(lsc, sent),
+                (Shape::Dword, 16) => dwords::execute::<16>(lsc, sent),
+                (Shape::Dword, 32) => dwords::execute::<32>(lsc, sent),
+                (Shape::Dword, _) => dwords::execute::<8>(lsc, sent),
+                (_, 16) => lanes::<16>(lsc, sent),
+                (_, 32) => lanes::<32>(lsc, sent),
                 _ => lanes::<8>(lsc, sent),
             },
             Operation::Fence { response } => {
@@ -200,20 +235,18 @@ impl Operation {
 }
 
 /// Moves elements of at most `LANES` lanes, or applies an atomic operation to them.
+#[inline(never)]
 fn lanes<const LANES: usize>(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let surface = lsc.surface(sent.operands, sent.thread);
+    let addresses = lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
     if let Action::Atomic(operation) = lsc.action {
-        let addresses = lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
         return atomic::execute(lsc, operation, surface, &addresses, sent);
     }
-    // A load without a destination is a prefetch, and a store without a source has nothing to store.
-    let Some(data) = (if lsc.action == Action::Load { sent.operands.dst } else { sent.operands.src1 }) else {
-        return Ok(());
-    };
-    if lsc.has_dwords() && lsc.vector == 1 && lsc.components == 0 {
-        dwords::execute::<LANES>(lsc, surface, data, sent)
-    } else {
-        let addresses = lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
-        elements::execute(lsc, surface, &addresses, data, sent)
+    let Some(data) = lsc.data(sent.operands) else { return Ok(()) };
+    match lsc.shape {
+        Shape::Dwords(2) => vectors::execute::<LANES, 2>(lsc, surface, &addresses, data, sent),
+        Shape::Dwords(3) => vectors::execute::<LANES, 3>(lsc, surface, &addresses, data, sent),
+        Shape::Dwords(4) => vectors::execute::<LANES, 4>(lsc, surface, &addresses, data, sent),
+        _ => elements::execute(lsc, surface, &addresses, data, sent),
     }
 }

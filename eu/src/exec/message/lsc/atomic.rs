@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Atomic operations. ISA-218. Lanes with the same address are applied in their order.
 
-use super::super::access;
+use super::super::access::{self, local_dwords};
 use super::super::operands::{MessageFault, Sent};
 use super::Lsc;
 use super::elements::set;
@@ -31,9 +31,20 @@ pub fn execute<const LANES: usize>(
             }
         }
     }
-    let mask = u64::MAX >> (64 - size * 8);
     let result = operands.dst.filter(|_| lsc.response > 0);
     let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: size, size };
+    let [first, second] = [&values[0][0], &values[1][0]];
+    if lsc.slm
+        && lsc.has_dwords()
+        && let Some((old, outside)) = local_dwords(&spans, operation, first, second, &mut environment.group.slm)
+    {
+        environment.note_lanes(outside, lanes.instruction);
+        if let Some(dst) = result {
+            thread.set_dwords(dst, &old, lanes.enabled);
+        }
+        return Ok(());
+    }
+    let mask = u64::MAX >> (64 - size * 8);
     for (lane, address) in spans.iter() {
         let value = |index: usize| {
             let [low, high] = &values[index];

@@ -55,26 +55,26 @@ impl Run {
 /// True if `value` is 0 for each enabled lane.
 #[inline(always)]
 fn is_all_zero<const LANES: usize>(value: impl Fn(usize) -> u32, enabled: u32, all: u32) -> bool {
+    let mut bits = 0;
     if enabled == all {
-        let mut bits = 0;
         for index in 0..LANES {
             bits |= value(index);
         }
-        bits == 0
     } else {
-        (0..LANES).all(|index| enabled >> index & 1 == 0 || value(index) == 0)
+        // Without a branch for each lane.
+        for index in 0..LANES {
+            bits |= if enabled & 1 << index != 0 { value(index) } else { 0 };
+        }
     }
+    bits == 0
 }
 
-/// Moves a dword of each lane, to or from the registers from the byte offset `data` on.
-#[inline(always)]
-pub fn execute<const LANES: usize>(
-    lsc: &Lsc,
-    surface: Surface,
-    data: u32,
-    mut sent: Sent<'_, '_>,
-) -> Result<(), MessageFault> {
+/// Moves a dword of each lane.
+#[inline(never)]
+pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = &mut sent;
+    let surface = lsc.surface(operands, thread);
+    let Some(data) = lsc.data(operands) else { return Ok(()) };
     let enabled = lanes.enabled;
     let load = lsc.action == Action::Load;
     if let Some(run) = Run::of::<LANES>(lsc, operands.src0, thread, enabled) {

@@ -82,18 +82,6 @@ fn load<const LANES: usize, const MOST: usize>(
     for index in 0..part.count {
         let at = lsc.component(data, part.slot + index, lanes.size);
         let place = |lane: usize| lane * spans.size + index as usize * spans.element;
-        if lsc.has_dwords() {
-            let mut values = thread.dwords::<LANES>(at);
-            for (lane, value) in values.iter_mut().enumerate() {
-                if loaded >> lane & 1 != 0
-                    && let Some(element) = bytes.get(place(lane)..).and_then(|rest| rest.first_chunk::<4>())
-                {
-                    *value = u32::from_le_bytes(*element);
-                }
-            }
-            thread.set_dwords(at, &values, u32::MAX >> (32 - LANES));
-            continue;
-        }
         for (lane, _) in spans.iter().filter(|(lane, _)| loaded >> lane & 1 != 0) {
             let element = &bytes[place(lane)..][..spans.element];
             set(lsc, thread, at + lane as u32 * lsc.register_size, element);
