@@ -103,6 +103,8 @@ macro_rules! operations {
                 #[$feature]
                 fn sized<O: Op>(size: u8, shape: Option<u8>) -> LaneFunction {
                     match (size, shape) {
+                        // Each operand is one value.
+                        (1, Some(_)) => return quick::<O, 1, 7>,
                         (8, Some(splats)) => return shaped::<O, 8>(splats),
                         (16, Some(splats)) => return shaped::<O, 16>(splats),
                         _ => {}

@@ -167,6 +167,38 @@ pub fn run<O: Observer>(
                 continue;
             }
         }
+        // Before the others, because most of the rest are messages.
+        if let Kind::Send(message) = &uop.kind {
+            if thread.executed >= end {
+                return Stop::Budget;
+            }
+            if observer.before(thread, uop.instruction) {
+                return Stop::Break;
+            }
+            thread.executed += 1;
+            let result = message.execute(thread, uop.lanes(thread), environment);
+            let cost = MESSAGE_COST - 1 + u64::from(uop.size);
+            let cost = cost.saturating_add(environment.memory.take_cost());
+            environment.cost = environment.cost.saturating_add(cost);
+            let counts = &mut environment.counts;
+            counts.messages += 1;
+            counts.channels += u64::from(uop.size);
+            counts.slm += u64::from(message.sfid == message::SLM);
+            if let Err(fault) = result {
+                let place = fault.place();
+                let (kind, lane, access) = (place.kind, place.lane, place.access);
+                return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
+            }
+            if message.eot {
+                return Stop::End;
+            }
+            if budget.cost != u64::MAX {
+                paid = paid.saturating_sub(cost);
+                end = most.min(paid);
+            }
+            thread.next += 1;
+            continue;
+        }
         if uop.kind.is_link() {
             match uop.kind {
                 Kind::Fetch { address, .. } => return Stop::Fetch(address),
@@ -209,29 +241,6 @@ pub fn run<O: Observer>(
                 }
                 environment.counts.control += 1;
             }
-            Kind::Send(message) => {
-                let result = message.execute(thread, uop.lanes(thread), environment);
-                let cost = MESSAGE_COST - 1 + u64::from(uop.size);
-                let cost = cost.saturating_add(environment.memory.take_cost());
-                environment.cost = environment.cost.saturating_add(cost);
-                let counts = &mut environment.counts;
-                counts.messages += 1;
-                counts.channels += u64::from(uop.size);
-                counts.slm += u64::from(message.sfid == message::SLM);
-                if let Err(fault) = result {
-                    let place = fault.place();
-                    let (kind, lane, access) = (place.kind, place.lane, place.access);
-                    return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
-                }
-                if message.eot {
-                    return Stop::End;
-                }
-                if budget.cost != u64::MAX {
-                    paid = paid.saturating_sub(cost);
-                    end = most.min(paid);
-                }
-                thread.next += 1;
-            }
             Kind::Barrier => {
                 if !message::gateway::notified(thread, environment.group) {
                     thread.executed -= 1;
@@ -263,7 +272,7 @@ pub fn run<O: Observer>(
                 thread.next += 1;
             }
             Kind::Nop => thread.next += 1,
-            Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
+            Kind::Send(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
             Kind::Fault(FaultKind::Illegal | FaultKind::Undecodable) if thread.exceptions => {
                 let address = code.base.wrapping_add(code.instructions[uop.instruction as usize].address);
                 if thread.meet_illegal(address) {

@@ -134,6 +134,8 @@ impl Uop {
     }
 
     /// Predicates that combine the bits of several channels.
+    #[cold]
+    #[inline(never)]
     fn grouped_predicate(&self, thread: &Thread) -> u32 {
         let inverted = if self.invert { !0 } else { 0 };
         let shift = u32::from(self.channel);
