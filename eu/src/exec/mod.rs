@@ -147,26 +147,36 @@ pub fn run<O: Observer>(
         return stop;
     }
     loop {
-        let Some(uop) = code.uops.get(thread.next as usize) else {
-            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
-        };
-        if thread.executed < end && way == Way::Fast {
-            // What most instructions are.
-            let function = match uop.kind {
-                Kind::Lanes(function) => Some(function),
-                Kind::Floats(function) if thread.plain_floats => Some(function),
-                _ => None,
-            };
-            if let Some(function) = function {
+        let rest = code.uops.get(thread.next as usize..).unwrap_or_default();
+        let mut found = rest.first();
+        if way == Way::Fast {
+            // What most instructions are, as long as they follow one another.
+            found = None;
+            let mut left = end.saturating_sub(thread.executed);
+            for uop in rest {
+                let function = match uop.kind {
+                    Kind::Lanes(function) => function,
+                    Kind::Floats(function) if thread.plain_floats => function,
+                    _ => {
+                        found = Some(uop);
+                        break;
+                    }
+                };
+                if left == 0 {
+                    return Stop::Budget;
+                }
                 if observer.before(thread, uop.instruction) {
                     return Stop::Break;
                 }
+                left -= 1;
                 thread.executed += 1;
                 function(thread, uop);
                 thread.next += 1;
-                continue;
             }
         }
+        let Some(uop) = found else {
+            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
+        };
         // Before the others, because most of the rest are messages.
         if let Kind::Send(message) = &uop.kind {
             if thread.executed >= end {
@@ -271,7 +281,6 @@ pub fn run<O: Observer>(
                 general::execute(thread, uop, LaneOp::Mov, 1, 0);
                 thread.next += 1;
             }
-            Kind::Nop => thread.next += 1,
             Kind::Send(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
             Kind::Fault(FaultKind::Illegal | FaultKind::Undecodable) if thread.exceptions => {
                 let address = code.base.wrapping_add(code.instructions[uop.instruction as usize].address);
@@ -304,6 +313,7 @@ fn redirected(code: &Program, thread: &mut Thread) -> Option<Stop> {
 #[inline(never)]
 fn general(code: &Program, thread: &mut Thread, uop: &Uop) {
     let Some(instruction) = &code.instructions[uop.instruction as usize].instruction else { return };
+    // Otherwise it has no effect.
     let Execute::Lane(lane) = instruction.row.execute else { return };
     let uop = if let Kind::General = uop.kind { uop } else { &general_form(code, uop, instruction) };
     let address = code.instructions[uop.instruction as usize].address;

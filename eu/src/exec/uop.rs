@@ -25,7 +25,7 @@ pub enum Kind {
         /// See above.
         waits: bool,
     },
-    /// An operation on lanes, for any state of the thread.
+    /// An operation on lanes, for any state of the thread, or an instruction without effect.
     Lanes(LaneFunction),
     /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
     Floats(LaneFunction),
@@ -43,8 +43,6 @@ pub enum Kind {
     Send(Box<Message>),
     /// Waits for the barrier.
     Barrier,
-    /// No effect.
-    Nop,
     /// Ends the thread with a fault: the instruction cannot be executed.
     Fault(FaultKind),
 }
@@ -171,6 +169,13 @@ impl Uop {
     #[inline(always)]
     pub fn enabled(&self, thread: &Thread) -> u32 {
         self.channels(thread) & self.predicate_bits(thread)
+    }
+
+    /// The lanes that are enabled, of an instruction with `LANES` of them.
+    #[inline(always)]
+    pub fn enabled_of<const LANES: usize>(&self, thread: &Thread) -> u32 {
+        let mask = if self.no_mask { !0 } else { thread.mask >> self.channel };
+        mask & u32::MAX >> (32 - LANES) & self.predicate_bits(thread)
     }
 
     /// The lanes of a message.
