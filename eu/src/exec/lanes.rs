@@ -11,7 +11,7 @@ use super::dpas;
 use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
-use body::{body, quick_body};
+use body::{MODIFIED, body, quick_body};
 
 /// An operation on a lane.
 trait Op {
@@ -83,12 +83,18 @@ macro_rules! operations {
 
                 #[$feature]
                 fn quick<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
-                    quick_body::<O, LANES, SPLATS>(thread, uop);
+                    quick_body::<O, LANES, SPLATS, false>(thread, uop);
+                }
+
+                #[$feature]
+                fn modified<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
+                    quick_body::<O, LANES, 0, true>(thread, uop);
                 }
 
                 #[$feature]
                 fn shaped<O: Op, const LANES: usize>(splats: u8) -> LaneFunction {
                     match splats & ((1 << O::SOURCES) - 1) {
+                        _ if splats & MODIFIED != 0 => modified::<O, LANES>,
                         0 => quick::<O, LANES, 0>,
                         1 => quick::<O, LANES, 1>,
                         2 => quick::<O, LANES, 2>,
@@ -104,7 +110,7 @@ macro_rules! operations {
                 fn sized<O: Op>(size: u8, shape: Option<u8>) -> LaneFunction {
                     match (size, shape) {
                         // Each operand is one value.
-                        (1, Some(_)) => return quick::<O, 1, 7>,
+                        (1, Some(splats)) => return shaped::<O, 1>(splats | 7),
                         (8, Some(splats)) => return shaped::<O, 8>(splats),
                         (16, Some(splats)) => return shaped::<O, 16>(splats),
                         _ => {}
@@ -306,14 +312,14 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 
 /// Functions for any host.
 mod portable {
-    use super::{Choice, LaneFunction, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Choice, LaneFunction, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(target_feature(enable = "avx2,fma"));
 }
 

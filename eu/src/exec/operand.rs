@@ -392,7 +392,8 @@ impl Output {
         let fixed = self.resolved(thread);
         let last = (32 - mask.leading_zeros()).saturating_sub(1) as usize;
         let (at, stride, size) = (fixed.base as usize, usize::from(fixed.stride), fixed.ty.size() as usize);
-        let is_inside = fixed.general && at + last * stride + size <= thread.grf_mask as usize + 1;
+        let limit = if fixed.general { thread.grf_mask as usize + 1 } else { FILE_BYTES - 8 };
+        let is_inside = at + last * stride + size <= limit;
         let converts = is_float && matches!(fixed.ty, Type::Hf | Type::Bf);
         if is_inside && !converts && size <= 2 {
             for (lane, value) in values.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0) {

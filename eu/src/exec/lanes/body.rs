@@ -5,7 +5,7 @@
 use super::{Op, f};
 use crate::exec::condition::conditions;
 use crate::exec::operand::{Fetch, Input, Store};
-use crate::exec::thread::{ACC, Thread};
+use crate::exec::thread::{ACC, FILE_BYTES, Thread};
 use crate::exec::uop::Uop;
 use crate::float::widened_half;
 use crate::isa::Type;
@@ -20,11 +20,17 @@ fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
         Fetch::Gather => gather(thread, input),
     };
     if input.modified {
-        for lane in &mut lanes {
-            *lane = (*lane & input.and ^ input.xor).wrapping_add(input.add);
-        }
+        modify(&mut lanes, input);
     }
     lanes
+}
+
+/// Applies the modifier of a source.
+#[inline(always)]
+fn modify<const LANES: usize>(lanes: &mut [u32; LANES], input: &Input) {
+    for lane in lanes {
+        *lane = (*lane & input.and ^ input.xor).wrapping_add(input.add);
+    }
 }
 
 #[inline(always)]
@@ -45,7 +51,16 @@ fn strided<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
         input.base as usize + row * usize::from(input.vstride) + column * usize::from(input.hstride)
     };
     let mut lanes = [0; LANES];
+    let step = if input.row == 0 { input.vstride } else { input.hstride };
+    let is_even = input.row == 0 || input.vstride == input.hstride << input.row;
     match input.ty.size() {
+        2 if is_even && step == 0 => lanes = [thread.u16(at(0)).into(); LANES],
+        2 if is_even && step == 2 && at(LANES) <= FILE_BYTES => {
+            let words = thread.file.get(at(0)..at(LANES)).unwrap_or_default();
+            for (lane, word) in lanes.iter_mut().zip(words.as_chunks::<2>().0) {
+                *lane = u16::from_le_bytes(*word).into();
+            }
+        }
         4 => lanes.iter_mut().enumerate().for_each(|(index, lane)| *lane = thread.u32(at(index))),
         2 => lanes.iter_mut().enumerate().for_each(|(index, lane)| *lane = thread.u16(at(index)).into()),
         _ => lanes.iter_mut().enumerate().for_each(|(index, lane)| {
@@ -134,14 +149,19 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
     }
 }
 
+/// Bit of a shape: a source has a modifier.
+pub const MODIFIED: u8 = 0x80;
+
 /// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
-/// for all lanes.
+/// for all lanes, and [`MODIFIED`] if a source has a modifier.
 pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
     let plain = !uop.saturate && uop.condition.is_none() && !uop.acc_write && uop.dst.store != Store::Scatter;
     let mut splats = 0;
     for (index, input) in uop.src[..sources].iter().enumerate() {
+        if input.modified {
+            splats |= MODIFIED;
+        }
         match input.fetch {
-            _ if input.modified => return None,
             Fetch::Packed => {}
             Fetch::Constant | Fetch::Scalar => splats |= 1 << index,
             Fetch::Strided | Fetch::Gather => return None,
@@ -150,15 +170,16 @@ pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
     plain.then_some(splats)
 }
 
-/// The body of an operation without modifiers on packed or uniform operands, which most instructions have.
+/// The body of an operation on packed or uniform operands, which most instructions have. Bit `n` of `SPLATS` is set if source `n`
+/// is uniform; with modifiers, which few have, that is looked up.
 #[inline(always)]
-pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
+pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8, const MODIFIED: bool>(thread: &mut Thread, uop: &Uop) {
     if O::SELECTS {
         return body::<O, LANES>(thread, uop);
     }
     let source = |index: usize| {
         let input = &uop.src[index];
-        if SPLATS >> index & 1 == 0 {
+        if !MODIFIED && SPLATS >> index & 1 == 0 || MODIFIED && input.fetch == Fetch::Packed {
             packed::<LANES>(thread, input.base as usize)
         } else if input.fetch == Fetch::Constant {
             [input.bits as u32; LANES]
@@ -166,14 +187,20 @@ pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thre
             [thread.u32(input.base as usize); LANES]
         }
     };
-    let a = source(0);
-    let b = if O::SOURCES > 1 { source(1) } else { [0; LANES] };
-    let c = if O::SOURCES > 2 { source(2) } else { [0; LANES] };
+    let mut a = source(0);
+    let mut b = if O::SOURCES > 1 { source(1) } else { [0; LANES] };
+    let mut c = if O::SOURCES > 2 { source(2) } else { [0; LANES] };
+    if MODIFIED {
+        // The modifier of a source without one changes nothing.
+        modify(&mut a, &uop.src[0]);
+        modify(&mut b, &uop.src[1]);
+        modify(&mut c, &uop.src[2]);
+    }
     let mut result = [0; LANES];
     for index in 0..LANES {
         result[index] = O::lane(uop, a[index], b[index], c[index]);
     }
-    let enabled = uop.enabled(thread);
+    let enabled = uop.enabled_of::<LANES>(thread);
     if O::COMPARES {
         let mut bits = 0;
         for (index, lane) in result.iter().enumerate() {
