@@ -119,8 +119,13 @@ fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
     let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
     let enabled = if uop.dst.store == Store::Null { 0 } else { uop.enabled(thread) };
     let mut results = [[0u32; LANES]; ROWS];
-    for (m, result) in results.iter_mut().enumerate().take(repeat) {
-        *result = start_values(thread, addend, m);
+    let is_dword = |ty: Type| ty.size() == 4;
+    if repeat == ROWS && addend.general && is_dword(addend.ty) {
+        results.as_flattened_mut().copy_from_slice(&thread.dwords::<{ ROWS * LANES }>(addend.base));
+    } else {
+        for (m, result) in results.iter_mut().enumerate().take(repeat) {
+            *result = start_values(thread, addend, m);
+        }
     }
     if columns.ty.is_float() {
         add_products(thread, uop, packed, &mut results);
@@ -143,6 +148,14 @@ fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
                 }
             }
         }
+    }
+    if repeat == ROWS && enabled & 0xff == 0xff && is_dword(uop.dst.ty) {
+        let mut bytes = [[0; 4]; ROWS * LANES];
+        for (bytes, value) in bytes.iter_mut().zip(results.as_flattened()) {
+            *bytes = value.to_le_bytes();
+        }
+        thread.write_registers(uop.dst.base, bytes.as_flattened());
+        return;
     }
     for (m, result) in results.iter().enumerate().take(repeat) {
         match uop.dst.ty {

@@ -223,18 +223,33 @@ impl Thread {
     #[inline(always)]
     pub(super) fn set_dwords<const COUNT: usize>(&mut self, at: u32, values: &[u32; COUNT], enabled: u32) {
         let all = u32::MAX >> (32 - COUNT);
-        let Some(bytes) = self.registers_mut(at, COUNT * 4) else {
-            return self.set_wrapped_dwords(at, values, enabled);
-        };
-        let places = bytes.as_chunks_mut::<4>().0;
-        if enabled & all == all {
+        if enabled & all == all
+            && let Some(bytes) = self.registers_mut(at, COUNT * 4)
+        {
             // Copied whole, so that the stores are as wide as the loads after them.
-            places.copy_from_slice(&values.map(u32::to_le_bytes));
+            bytes.as_chunks_mut::<4>().0.copy_from_slice(&values.map(u32::to_le_bytes));
+            return;
+        }
+        self.set_each_dword::<COUNT>(at, enabled, |index| values[index]);
+    }
+
+    /// As [`Thread::set_dwords`], of dwords that are not consecutive where they are.
+    #[inline(always)]
+    pub(super) fn set_each_dword<const COUNT: usize>(&mut self, at: u32, enabled: u32, value: impl Fn(usize) -> u32) {
+        let all = u32::MAX >> (32 - COUNT);
+        let Some(bytes) = self.registers_mut(at, COUNT * 4) else {
+            return self.set_wrapped_dwords::<COUNT>(at, enabled, value);
+        };
+        let places = bytes.as_chunks_mut::<4>().0.iter_mut().enumerate();
+        if enabled & all == all {
+            for (index, place) in places {
+                *place = value(index).to_le_bytes();
+            }
         } else {
             // Without a branch for each lane: the others are written as they are.
-            for (index, (place, value)) in places.iter_mut().zip(values).enumerate() {
+            for (index, place) in places {
                 let kept = u32::from_le_bytes(*place);
-                let chosen = if enabled & 1 << index != 0 { *value } else { kept };
+                let chosen = if enabled & 1 << index != 0 { value(index) } else { kept };
                 *place = chosen.to_le_bytes();
             }
         }
@@ -243,10 +258,10 @@ impl Thread {
     /// Writes dwords that begin in the last registers and end in the first.
     #[cold]
     #[inline(never)]
-    fn set_wrapped_dwords<const COUNT: usize>(&mut self, at: u32, values: &[u32; COUNT], enabled: u32) {
-        for (index, value) in (0..).zip(values) {
+    fn set_wrapped_dwords<const COUNT: usize>(&mut self, at: u32, enabled: u32, value: impl Fn(usize) -> u32) {
+        for index in 0..COUNT {
             if enabled >> index & 1 != 0 {
-                self.write_registers(at + index * 4, &value.to_le_bytes());
+                self.write_registers(at + index as u32 * 4, &value(index).to_le_bytes());
             }
         }
     }

@@ -26,12 +26,9 @@ pub fn execute<const LANES: usize, const COUNT: usize>(
         // Lanes behind one that fails are not loaded.
         let failed = result.as_ref().err().and_then(|fault| fault.place().lane);
         let loaded = lanes.enabled & failed.map_or(!0, |lane| (1 << lane) - 1);
-        for index in 0..COUNT {
-            let mut values = [0; LANES];
-            for (value, lane) in values.iter_mut().zip(&buffer) {
-                *value = u32::from_le_bytes(lane[index]);
-            }
-            thread.set_dwords(lsc.component(data, index as u32, lanes.size), &values, loaded);
+        for index in 0..COUNT as u32 {
+            let at = lsc.component(data, index, lanes.size);
+            thread.set_each_dword::<LANES>(at, loaded, |lane| u32::from_le_bytes(buffer[lane][index as usize]));
         }
         result
     } else {
