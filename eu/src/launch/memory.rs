@@ -70,6 +70,8 @@ pub struct Space {
     next: u64,
     /// Surface states by number; their offset is the number times [`STATE_BYTES`].
     pub states: Vec<State>,
+    /// Number of the buffer where each surface begins, so that accesses find it at once.
+    owners: Vec<usize>,
     /// Surface state of each entry of the binding table.
     pub bindings: Vec<(u8, usize)>,
     /// Samplers; the pointer to one is its number times [`SAMPLER_BYTES`].
@@ -123,6 +125,11 @@ impl Space {
 
     /// Adds a surface state and returns its byte offset.
     pub fn add_state(&mut self, state: State) -> u32 {
+        let start = match &state {
+            State::Buffer { start, .. } | State::Scratch { start, .. } => *start,
+            State::Image(image) => image.base,
+        };
+        self.owners.push(self.number_of_nearest(start).unwrap_or(usize::MAX));
         self.states.push(state);
         (self.states.len() as u32 - 1) * STATE_BYTES
     }
@@ -134,19 +141,34 @@ impl Space {
 
     /// The buffer at or below an address.
     pub fn nearest(&self, address: u64) -> Option<&Buffer> {
-        let index = self.buffers.partition_point(|buffer| buffer.start <= address);
-        index.checked_sub(1).map(|index| &self.buffers[index])
+        self.buffers.get(self.number_of_nearest(address)?)
     }
 
     #[inline]
-    fn find(&self, address: u64, size: usize) -> Option<Place<'_>> {
-        let buffer = self.nearest(address & ADDRESS)?;
-        let offset = usize::try_from((address & ADDRESS) - buffer.start).ok()?;
-        (offset.checked_add(size)? <= buffer.size).then_some((buffer, offset))
+    fn number_of_nearest(&self, address: u64) -> Option<usize> {
+        self.buffers.partition_point(|buffer| buffer.start <= address).checked_sub(1)
     }
 
+    /// The buffer that has these bytes. It is looked for if it is not that of the number `owner`.
     #[inline]
-    fn state(&self, surface: Surface) -> Result<&State, FaultKind> {
+    fn find(&self, address: u64, size: usize, owner: usize) -> Option<Place<'_>> {
+        let address = address & ADDRESS;
+        let offset_in = |buffer: &Buffer| {
+            let offset = usize::try_from(address.checked_sub(buffer.start)?).ok()?;
+            (offset.checked_add(size)? <= buffer.size).then_some(offset)
+        };
+        if let Some(buffer) = self.buffers.get(owner)
+            && let Some(offset) = offset_in(buffer)
+        {
+            return Some((buffer, offset));
+        }
+        let buffer = self.nearest(address)?;
+        Some((buffer, offset_in(buffer)?))
+    }
+
+    /// A surface state, and the number of the buffer where the surface begins.
+    #[inline]
+    fn state(&self, surface: Surface) -> Result<(&State, usize), FaultKind> {
         let number = match surface {
             Surface::Binding(index) => {
                 self.bindings.iter().find(|(number, _)| *number == index).map(|(_, state)| *state)
@@ -154,30 +176,32 @@ impl Space {
             Surface::Bindless(offset) | Surface::State(offset, _) => Some((offset / STATE_BYTES) as usize),
             Surface::Flat | Surface::Stateless => None,
         };
-        number.and_then(|number| self.states.get(number)).ok_or(FaultKind::Surface)
+        let number = number.ok_or(FaultKind::Surface)?;
+        let state = self.states.get(number).ok_or(FaultKind::Surface)?;
+        Ok((state, self.owners.get(number).copied().unwrap_or(usize::MAX)))
     }
 
-    /// Where a surface is: first address and bytes. `None` for flat addresses.
+    /// Where a surface is. `None` for flat addresses.
     #[inline]
-    fn extent(&self, surface: Surface) -> Result<Option<(u64, u64)>, FaultKind> {
-        Ok(Some(match surface {
-            Surface::Flat | Surface::Stateless => return Ok(None),
-            _ => match (self.state(surface)?, surface) {
-                (State::Buffer { start, size }, _) => (*start, *size),
-                (State::Scratch { start, pitch }, Surface::State(_, thread)) => {
-                    (start + u64::from(thread) * pitch, *pitch)
-                }
-                _ => return Err(FaultKind::Surface),
-            },
-        }))
+    fn extent(&self, surface: Surface) -> Result<Option<Extent>, FaultKind> {
+        if matches!(surface, Surface::Flat | Surface::Stateless) {
+            return Ok(None);
+        }
+        let (state, owner) = self.state(surface)?;
+        let (start, size) = match (state, surface) {
+            (State::Buffer { start, size }, _) => (*start, *size),
+            (State::Scratch { start, pitch }, Surface::State(_, thread)) => (start + u64::from(thread) * pitch, *pitch),
+            _ => return Err(FaultKind::Surface),
+        };
+        Ok(Some(Extent { start, size, owner }))
     }
 
     /// What the lanes of a message access, if that is in one buffer: the surface, or the buffer at the first lane's address.
     fn window(&self, lanes: &LaneSpans<'_>) -> Option<Window<'_>> {
         match self.extent(lanes.surface).ok()? {
-            Some((start, size)) => {
+            Some(Extent { start, size, owner }) => {
                 let size = usize::try_from(size).ok()?;
-                let (buffer, offset) = self.find(start, size)?;
+                let (buffer, offset) = self.find(start, size, owner)?;
                 let bytes = buffer.bytes(offset, size).ok()?;
                 Some(Window { bytes, start: 0, mask: u64::MAX })
             }
@@ -190,19 +214,35 @@ impl Space {
         }
     }
 
-    /// The virtual address of an access, and how many bytes its elements have that are wholly inside the surface. `None`
-    /// for flat addresses.
-    fn resolve(
-        &self,
-        surface: Surface,
-        address: u64,
-        element: usize,
-        size: usize,
-    ) -> Result<(u64, Option<usize>), FaultKind> {
-        let Some((start, limit)) = self.extent(surface)? else { return Ok((address, None)) };
+    /// What an access reaches.
+    #[inline]
+    fn resolve(&self, surface: Surface, address: u64, element: usize, size: usize) -> Result<Reached, FaultKind> {
+        let Some(Extent { start, size: limit, owner }) = self.extent(surface)? else {
+            return Ok(Reached { address, length: size, owner: usize::MAX });
+        };
         let inside = limit.saturating_sub(address).min(size as u64);
-        Ok((start.wrapping_add(address), Some(elements(inside as usize, element))))
+        Ok(Reached { address: start.wrapping_add(address), length: elements(inside as usize, element), owner })
     }
+}
+
+/// Where a surface is.
+struct Extent {
+    /// First address.
+    start: u64,
+    /// Bytes.
+    size: u64,
+    /// Number of the buffer where it begins.
+    owner: usize,
+}
+
+/// What an access reaches.
+struct Reached {
+    /// Virtual address.
+    address: u64,
+    /// Bytes of the elements that are wholly inside the surface.
+    length: usize,
+    /// Number of the buffer where the surface begins.
+    owner: usize,
 }
 
 /// The part of a buffer that the lanes of a message can access.
@@ -327,25 +367,24 @@ impl Memory for &Space {
         element: usize,
         bytes: &mut [u8],
     ) -> Result<Access, MemoryFault> {
-        let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
-        let length = inside.unwrap_or(bytes.len());
+        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
         let (within, rest) = bytes.split_at_mut(length);
         if !rest.is_empty() {
             rest.fill(0);
         }
         if !within.is_empty() {
-            let (buffer, offset) = self.find(address, length).ok_or_else(|| no_buffer(address))?;
+            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
             buffer.bytes(offset, length)?.copy_to(within);
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
 
     fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault> {
-        let (address, inside) = self.resolve(surface, address, element, bytes.len())?;
-        let (within, rest) = bytes.split_at(inside.unwrap_or(bytes.len()));
+        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
+        let (within, rest) = bytes.split_at(length);
         if !within.is_empty() {
-            let (buffer, offset) = self.find(address, within.len()).ok_or_else(|| no_buffer(address))?;
-            buffer.bytes(offset, within.len())?.copy_from(within);
+            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
+            buffer.bytes(offset, length)?.copy_from(within);
         }
         Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
@@ -384,11 +423,11 @@ impl Memory for &Space {
         operation: Atomic,
         operands: [u64; 2],
     ) -> Result<Option<u64>, MemoryFault> {
-        let (address, inside) = self.resolve(surface, address, size as usize, size as usize)?;
-        if inside.is_some_and(|inside| inside < size as usize) {
+        let Reached { address, length, owner } = self.resolve(surface, address, size as usize, size as usize)?;
+        if length < size as usize {
             return Ok(None);
         }
-        let (buffer, offset) = self.find(address, size as usize).ok_or_else(|| no_buffer(address))?;
+        let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
         let slice = buffer.region.as_volatile_slice();
         if size == 8 {
             let word = slice.get_atomic_ref::<AtomicU64>(offset).map_err(|_| FaultKind::Alignment)?;
@@ -416,7 +455,7 @@ impl Memory for &Space {
 
     fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault> {
         match self.state(surface)? {
-            State::Image(image) => Ok(*image),
+            (State::Image(image), _) => Ok(*image),
             _ => Err(FaultKind::Surface.into()),
         }
     }
