@@ -71,6 +71,24 @@ fn random_messages_end_in_a_value() {
 }
 
 #[test]
+fn messages_and_products_of_a_group_do_not_depend_on_its_steps() {
+    let mut random = Random(5);
+    for _ in 0..CASES {
+        let mut input = random.bytes(32);
+        for _ in 0..1 + random.below(6) {
+            let mut description = random.bytes(12);
+            if random.below(2) == 0 {
+                // Lengths and operations of messages that compilers emit.
+                let desc = [0x0420_0500, 0x0400_0504, 0x0420_050c, 0x0460_2500, 0x0824_11ff, 0x0220_d500];
+                description[8..].copy_from_slice(&u32::to_le_bytes(desc[random.below(desc.len())]));
+            }
+            input.extend(description);
+        }
+        checks::messages(&input);
+    }
+}
+
+#[test]
 fn changed_files_are_read_or_refused() {
     let mut random = Random(3);
     let code = common::code(&format!("mov (16|M0) r20.0<1>:f r30.0<1;1,0>:f\n{END}"));
@@ -107,7 +125,8 @@ mod libfuzzer {
     use super::common::{self, END};
 
     /// Targets and the maximum length of their inputs in bytes.
-    const TARGETS: [(&str, u32); 3] = [("zebin", 30_000), ("instructions", 4_000), ("kernel", 4_000)];
+    const TARGETS: [(&str, u32); 4] =
+        [("zebin", 30_000), ("instructions", 4_000), ("kernel", 4_000), ("messages", 224)];
 
     /// Inputs to start from: recorded files of Intel's compiler, and their code.
     fn inputs(target: &str) -> Vec<Vec<u8>> {
@@ -115,6 +134,10 @@ mod libfuzzer {
         if target == "zebin" {
             let small = common::zebin(&[("k", common::code(END))], &common::info(16, &["a", "b"], ""));
             return files.into_iter().chain([small]).filter(|file| file.len() <= 30_000).collect();
+        }
+        if target == "messages" {
+            // A start, and messages or products of all kinds.
+            return vec![(0..224).collect(), [vec![0xff; 40], (0..184).rev().collect()].concat()];
         }
         // A thread's start, in the first bytes of an input of `kernel`.
         let start = if target == "kernel" { 32 } else { 0 };

@@ -2,7 +2,9 @@
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
 use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
-use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, MemoryFault, Program, Stop, Thread, Way};
+use arctic_eu::exec::{
+    self, Budget, Environment, FaultKind, Group, GroupStop, Host, MemoryFault, Program, Stop, Thread, Way, Workgroup,
+};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
 use arctic_eu::text::{assemble, disassemble};
@@ -213,4 +215,72 @@ pub fn resumed_execution(input: &[u8]) {
         let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
         assert_eq!(differs, None, "byte of the {name} that differs");
     }
+}
+
+/// Bytes of an input of [`messages`] that describe an instruction.
+const DESCRIPTION_BYTES: usize = 12;
+/// Instructions of an input of [`messages`].
+const MAX_DESCRIPTIONS: usize = 16;
+/// Threads of a group: two pairs, for dpasw.
+const GROUP_THREADS: usize = 4;
+
+/// The text of a message, or of a product of matrices of a pair of threads.
+fn described([kind, dst, src0, src1, size, length, ex, types, desc @ ..]: [u8; DESCRIPTION_BYTES]) -> String {
+    let functions = ["ugm", "slm", "tgm", "dc0", "dc1"];
+    let [dst, src0, src1] = [dst, src0, src1].map(|register| register % 128);
+    let Some(function) = functions.get(usize::from(kind % 8)) else {
+        let [result, columns, rows] =
+            [["f", "hf", "hf"], ["f", "bf", "bf"], ["d", "b", "ub"], ["ud", "u4", "s4"]][usize::from(types % 4)];
+        let (repeat, addend) = (size % 8 + 1, ex % 128);
+        return format!(
+            "dpasw.8x{repeat} (8|M0) r{dst}:{result} r{addend}:{result} r{src0}:{columns} r{src1}.0:{rows}\n"
+        );
+    };
+    let (size, length) = ([1, 8, 16, 32][usize::from(size % 4)], length % 9);
+    let ex = if ex % 2 == 0 { "0x0".into() } else { format!("0x{:X}", u32::from(ex) << 24 | u32::from(types) << 12) };
+    let desc = u32::from_le_bytes(desc);
+    format!("send.{function} ({size}|M0) r{dst} r{src0} r{src1}:{length} {ex} 0x{desc:08X}\n")
+}
+
+/// A group of threads that executes the code, and what the launch's memory has then.
+fn run_group(input: &KernelInput<'_>, step: u64) -> (GroupStop, Workgroup, [Vec<u8>; 2]) {
+    let (space, [buffer, scratch]) = memory_fixture();
+    let mut group = Workgroup::new(GROUP_THREADS, input.registers, 1024);
+    group.set_limit(MAX_INSTRUCTIONS);
+    for (number, thread) in (0..).zip(group.threads_mut()) {
+        *thread = input.initial_thread(buffer);
+        thread.set_grf(1, 0, number);
+    }
+    let stop = loop {
+        match group.step(&input.code, &mut &space, step, input.way, &mut ()) {
+            GroupStop::Budget => {}
+            stop => break stop,
+        }
+    };
+    (stop, group, [buffer, scratch].map(|start| space.peek(start, FIXTURE_BYTES)))
+}
+
+/// The input describes a thread's start, as that of [`resumed_execution`], and messages and products that a group of threads
+/// executes. Panics if the group ends in another state when it is stepped by small budgets.
+pub fn messages(input: &[u8]) {
+    let Some((header, rest)) = input.split_first_chunk::<32>() else { return };
+    let mut header = *header;
+    // All of the code is decoded before.
+    header[2] &= !2;
+    let descriptions = rest.as_chunks::<DESCRIPTION_BYTES>().0.iter().take(MAX_DESCRIPTIONS);
+    let mut text: String = descriptions.map(|bytes| described(*bytes)).collect();
+    text += "(W) send.gtwy (1|M0) null r127 null:0 0x0 0x02000010 {EOT}\n";
+    let Ok(code) = assemble(&text) else { return };
+    let bytes = [&header[..], &code].concat();
+    let Some(input) = KernelInput::new(&bytes) else { return };
+    let (expected_stop, expected, expected_memory) = run_group(&input, u64::MAX);
+    let (stop, group, memory) = run_group(&input, 1);
+    assert_eq!(stop, expected_stop, "{text}");
+    for (thread, expected) in group.threads().iter().zip(expected.threads()) {
+        assert_eq!((thread.executed, thread.next), (expected.executed, expected.next), "{text}");
+        assert!(thread.file == expected.file, "registers differ: {text}");
+    }
+    assert_eq!(group.shared(), expected.shared(), "{text}");
+    assert_eq!((group.cost(), group.outside()), (expected.cost(), expected.outside()), "{text}");
+    assert!(memory == expected_memory, "memory differs: {text}");
 }
