@@ -22,7 +22,7 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program)
     let taken = active & uop.predicate_bits(thread) << uop.channel;
     // Only the channels of the instruction decide where it goes on: code for 8 lanes runs with all others enabled, because
     // compilers enable them in sr0.2 for calls by a stack (ISA-170).
-    let own = uop.all() << uop.channel;
+    let own = uop.all << uop.channel;
     let is_empty = |thread: &Thread| thread.mask & own == 0;
     // Of brc with registers: true if no channel goes on behind it.
     let empties = thread.mask & own & !taken == 0;

@@ -40,6 +40,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         kind,
         instruction: index,
         size: 1,
+        all: 1,
         channel: 0,
         no_mask: false,
         predicate: 0,
@@ -64,6 +65,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
     };
     if let Some(from) = from {
         uop.size = from.size;
+        uop.all = if from.size >= 32 { !0 } else { (1 << from.size) - 1 };
         uop.channel = from.channel;
         uop.no_mask = from.no_mask;
         uop.predicate = from.predicate;

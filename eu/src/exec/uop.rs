@@ -64,6 +64,8 @@ pub struct Uop {
     pub instruction: u32,
     /// Number of lanes.
     pub size: u8,
+    /// Bits for all lanes.
+    pub all: u32,
     /// First channel.
     pub channel: u8,
     /// Lanes are enabled regardless of the execution mask.
@@ -109,12 +111,6 @@ pub struct Uop {
 }
 
 impl Uop {
-    /// Bits for all lanes.
-    #[inline(always)]
-    pub fn all(&self) -> u32 {
-        if self.size >= 32 { !0 } else { (1 << self.size) - 1 }
-    }
-
     /// The flag's bits of the lanes. ISA-062.
     #[inline(always)]
     pub fn flag_bits(&self, thread: &Thread) -> u32 {
@@ -162,7 +158,7 @@ impl Uop {
     #[inline(always)]
     pub fn channels(&self, thread: &Thread) -> u32 {
         let mask = if self.no_mask { !0 } else { thread.mask >> self.channel };
-        mask & self.all()
+        mask & self.all
     }
 
     /// The lanes that are enabled.
@@ -171,11 +167,16 @@ impl Uop {
         self.channels(thread) & self.predicate_bits(thread)
     }
 
-    /// The lanes that are enabled, of an instruction with `LANES` of them.
+    /// The lanes that are enabled, of an instruction with `LANES` of them whose predicate is none or that of each lane. Without
+    /// the call for others, functions of operations have no registers to save.
     #[inline(always)]
     pub fn enabled_of<const LANES: usize>(&self, thread: &Thread) -> u32 {
         let mask = if self.no_mask { !0 } else { thread.mask >> self.channel };
-        mask & u32::MAX >> (32 - LANES) & self.predicate_bits(thread)
+        let predicate = match self.predicate {
+            0 => !0,
+            _ => self.flag_bits(thread) ^ if self.invert { !0 } else { 0 },
+        };
+        mask & u32::MAX >> (32 - LANES) & predicate
     }
 
     /// The lanes of a message.

@@ -155,7 +155,9 @@ pub const MODIFIED: u8 = 0x80;
 /// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
 /// for all lanes, and [`MODIFIED`] if a source has a modifier.
 pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
-    let plain = !uop.saturate && uop.condition.is_none() && !uop.acc_write && uop.dst.store != Store::Scatter;
+    let by_lane = uop.predicate <= 1;
+    let plain =
+        by_lane && !uop.saturate && uop.condition.is_none() && !uop.acc_write && uop.dst.store != Store::Scatter;
     let mut splats = 0;
     for (index, input) in uop.src[..sources].iter().enumerate() {
         if input.modified {

@@ -28,7 +28,8 @@ impl Run {
         let all = u32::MAX >> (32 - LANES);
         let (start, is_run) = if lsc.address_size == 4 {
             let addresses = thread.dwords::<LANES>(src);
-            let start = *addresses.get(first as usize)?;
+            // From the register, because an index that is not constant would put the array into memory.
+            let start = thread.u32(((src + first * 4) & thread.grf_mask) as usize);
             let zero = start.wrapping_sub(first * 4);
             let differs = |index: usize| addresses[index] ^ zero.wrapping_add(index as u32 * 4);
             // Addresses of 32 bits do not wrap.
