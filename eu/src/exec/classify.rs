@@ -86,7 +86,7 @@ pub fn classify(from: &Instruction, lane: LaneOp, uop: &mut Uop, host: Host) -> 
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
-        let function = host.select(operation, from.size, shape(uop, operation.sources()));
+        let function = host.select(operation, from.size, shape(uop, operation));
         uop.kind = if float_mode { Kind::Floats(function) } else { Kind::Lanes(function) };
     } else {
         *uop = general;

@@ -71,6 +71,13 @@ macro_rules! operations {
                     $( Operation::$name => <ops::$name as Op>::SOURCES, )*
                 }
             }
+
+            /// The result is all ones or zeros, and goes to the flag.
+            pub fn compares(self) -> bool {
+                match self {
+                    $( Operation::$name => <ops::$name as Op>::COMPARES, )*
+                }
+            }
         }
 
         /// The functions, compiled with the features of the caller.

@@ -2,7 +2,7 @@
 //! What the functions of [`super`] have in common: sources are read, the operation is applied to all lanes, and enabled lanes
 //! are written with their flags.
 
-use super::{Op, f};
+use super::{Op, Operation, f};
 use crate::exec::condition::conditions;
 use crate::exec::operand::{Fetch, Input, Store};
 use crate::exec::thread::{ACC, FILE_BYTES, Thread};
@@ -154,12 +154,13 @@ pub const MODIFIED: u8 = 0x80;
 
 /// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
 /// for all lanes, and [`MODIFIED`] if a source has a modifier.
-pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
-    let by_lane = uop.predicate <= 1;
+pub fn shape(uop: &Uop, operation: Operation) -> Option<u8> {
+    // The condition of a comparison is the operation.
+    let is_unconditional = uop.condition.is_none() || operation.compares();
     let plain =
-        by_lane && !uop.saturate && uop.condition.is_none() && !uop.acc_write && uop.dst.store != Store::Scatter;
+        uop.predicate <= 1 && is_unconditional && !uop.saturate && !uop.acc_write && uop.dst.store != Store::Scatter;
     let mut splats = 0;
-    for (index, input) in uop.src[..sources].iter().enumerate() {
+    for (index, input) in uop.src[..operation.sources()].iter().enumerate() {
         if input.modified {
             splats |= MODIFIED;
         }

@@ -18,8 +18,8 @@ use crate::isa::descriptor::{LENGTH, RESPONSE};
 #[derive(Clone, Copy, Debug)]
 pub struct Lsc {
     action: Action,
-    /// Which function executes it.
-    shape: Shape,
+    /// Executes it.
+    function: AccessFunction,
     /// Bytes of an address in the payload.
     address_size: u32,
     /// Bytes of an element in memory.
@@ -37,26 +37,14 @@ pub struct Lsc {
     response: u32,
 }
 
+/// Function of an access, which is chosen by the shape of its elements and the number of lanes when the descriptor is decoded.
+type AccessFunction = fn(&Lsc, Sent<'_, '_>) -> Result<(), MessageFault>;
+
 /// What a descriptor asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     Access(Lsc),
     Fence { response: u32 },
-}
-
-/// The shape of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    /// Consecutive elements of one lane.
-    Block,
-    /// A dword of each lane.
-    Dword,
-    /// So many consecutive dwords of each lane, 2 to 4.
-    Dwords(u8),
-    /// An element of each lane, for an atomic operation.
-    Atomic,
-    /// Other elements.
-    Other,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,16 +122,23 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
     }
     // Components without gaps are a vector. Forms 2 are elements of 32 bits in memory and in registers.
     let consecutive = if quad && components & (components + 1) != 0 { 0 } else { elements };
-    let shape = match (action, form, consecutive) {
-        (Action::Atomic(_), ..) => Shape::Atomic,
-        _ if transposed => Shape::Block,
-        (_, 2, 1) => Shape::Dword,
-        (_, 2, 2..=4) => Shape::Dwords(consecutive as u8),
-        _ => Shape::Other,
+    let by_lanes: [AccessFunction; 3] = match (action, form, consecutive) {
+        (Action::Atomic(_), ..) => [atomic::execute::<8>, atomic::execute::<16>, atomic::execute::<32>],
+        _ if transposed => [block::execute; 3],
+        (_, 2, 1) => [dwords::execute::<8>, dwords::execute::<16>, dwords::execute::<32>],
+        (_, 2, 2) => [vectors::execute::<8, 2>, vectors::execute::<16, 2>, vectors::execute::<32, 2>],
+        (_, 2, 3) => [vectors::execute::<8, 3>, vectors::execute::<16, 3>, vectors::execute::<32, 3>],
+        (_, 2, 4) => [vectors::execute::<8, 4>, vectors::execute::<16, 4>, vectors::execute::<32, 4>],
+        _ => [elements::execute::<8>, elements::execute::<16>, elements::execute::<32>],
+    };
+    let function = match size {
+        16 => by_lanes[1],
+        32 => by_lanes[2],
+        _ => by_lanes[0],
     };
     Ok(Operation::Access(Lsc {
         action,
-        shape,
+        function,
         address_size,
         memory_size,
         register_size,
@@ -217,36 +212,11 @@ impl Operation {
     pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         match self {
             Operation::Access(_) if sent.lanes.enabled == 0 => Ok(()),
-            Operation::Access(lsc) => match (lsc.shape, sent.lanes.size) {
-                (Shape::Block, _) => block::execute(lsc, sent),
-                (Shape::Dword, 16) => dwords::execute::<16>(lsc, sent),
-                (Shape::Dword, 32) => dwords::execute::<32>(lsc, sent),
-                (Shape::Dword, _) => dwords::execute::<8>(lsc, sent),
-                (_, 16) => lanes::<16>(lsc, sent),
-                (_, 32) => lanes::<32>(lsc, sent),
-                _ => lanes::<8>(lsc, sent),
-            },
+            Operation::Access(lsc) => (lsc.function)(lsc, sent),
             Operation::Fence { response } => {
                 access::fence(sent.operands, *response, sent.thread);
                 Ok(())
             }
         }
-    }
-}
-
-/// Moves elements of at most `LANES` lanes, or applies an atomic operation to them.
-#[inline(never)]
-fn lanes<const LANES: usize>(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
-    let surface = lsc.surface(sent.operands, sent.thread);
-    let addresses = lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
-    if let Action::Atomic(operation) = lsc.action {
-        return atomic::execute(lsc, operation, surface, &addresses, sent);
-    }
-    let Some(data) = lsc.data(sent.operands) else { return Ok(()) };
-    match lsc.shape {
-        Shape::Dwords(2) => vectors::execute::<LANES, 2>(lsc, surface, &addresses, data, sent),
-        Shape::Dwords(3) => vectors::execute::<LANES, 3>(lsc, surface, &addresses, data, sent),
-        Shape::Dwords(4) => vectors::execute::<LANES, 4>(lsc, surface, &addresses, data, sent),
-        _ => elements::execute(lsc, surface, &addresses, data, sent),
     }
 }

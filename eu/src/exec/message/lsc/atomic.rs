@@ -3,20 +3,17 @@
 
 use super::super::access::{self, local_dwords};
 use super::super::operands::{MessageFault, Sent};
-use super::Lsc;
 use super::elements::set;
+use super::{Action, Lsc};
 use crate::exec::fault::{AccessKind, FaultAccess, FaultKind};
-use crate::exec::memory::{Access, Atomic, LaneSpans, Surface};
+use crate::exec::memory::{Access, LaneSpans};
 
 /// Applies an operation to an element of each lane.
-pub fn execute<const LANES: usize>(
-    lsc: &Lsc,
-    operation: Atomic,
-    surface: Surface,
-    addresses: &[u64; LANES],
-    sent: Sent<'_, '_>,
-) -> Result<(), MessageFault> {
+pub fn execute<const LANES: usize>(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Action::Atomic(operation) = lsc.action else { return Ok(()) };
     let Sent { operands, thread, lanes, environment } = sent;
+    let surface = lsc.surface(operands, thread);
+    let addresses = &lsc.addresses::<LANES>(operands.src0, thread);
     let size = lsc.memory_size as usize;
     let mut values = [[[0u32; LANES]; 2]; 2];
     if let Some(src) = operands.src1 {

@@ -71,7 +71,6 @@ fn is_all_zero<const LANES: usize>(value: impl Fn(usize) -> u32, enabled: u32, a
 }
 
 /// Moves a dword of each lane.
-#[inline(never)]
 pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = &mut sent;
     let surface = lsc.surface(operands, thread);

@@ -5,7 +5,7 @@
 use super::super::access::{read_lanes, write_lanes};
 use super::super::operands::{MessageFault, Sent};
 use super::{Action, Lsc};
-use crate::exec::memory::{LaneSpans, Surface};
+use crate::exec::memory::LaneSpans;
 use crate::exec::thread::Thread;
 
 /// Bytes of a lane in most messages.
@@ -36,14 +36,11 @@ fn parts(lsc: &Lsc) -> impl Iterator<Item = Part> {
     }))
 }
 
-/// Moves the elements, to or from the registers from the byte offset `data` on. A lane of which some are outside the surface is counted once.
-pub fn execute<const LANES: usize>(
-    lsc: &Lsc,
-    surface: Surface,
-    addresses: &[u64; LANES],
-    data: u32,
-    mut sent: Sent<'_, '_>,
-) -> Result<(), MessageFault> {
+/// Moves the elements of each lane. A lane of which some are outside the surface is counted once.
+pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Some(data) = lsc.data(sent.operands) else { return Ok(()) };
+    let surface = lsc.surface(sent.operands, sent.thread);
+    let addresses = &lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
     let (mut outside, mut result) = (0, Ok(()));
     for part in parts(lsc) {
         let addresses = addresses.map(|address| address.wrapping_add(u64::from(part.distance * lsc.memory_size)));

@@ -4,19 +4,14 @@
 use super::super::access::{read_lanes, write_lanes};
 use super::super::operands::{MessageFault, Sent};
 use super::{Action, Lsc};
-use crate::exec::memory::{LaneSpans, Surface};
+use crate::exec::memory::LaneSpans;
 
-/// Moves the dwords, to or from the registers from the byte offset `data` on. A lane of which some are outside the surface is
-/// counted once.
-#[inline(always)]
-pub fn execute<const LANES: usize, const COUNT: usize>(
-    lsc: &Lsc,
-    surface: Surface,
-    addresses: &[u64; LANES],
-    data: u32,
-    sent: Sent<'_, '_>,
-) -> Result<(), MessageFault> {
-    let Sent { thread, lanes, environment, .. } = sent;
+/// Moves `COUNT` dwords of each lane. A lane of which some are outside the surface is counted once.
+pub fn execute<const LANES: usize, const COUNT: usize>(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
+    let Some(data) = lsc.data(operands) else { return Ok(()) };
+    let surface = lsc.surface(operands, thread);
+    let addresses = &lsc.addresses::<LANES>(operands.src0, thread);
     let spans = LaneSpans { surface, addresses, enabled: lanes.enabled, element: 4, size: COUNT * 4 };
     let mut buffer = [[[0; 4]; COUNT]; LANES];
     let mut outside = 0;
