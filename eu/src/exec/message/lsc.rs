@@ -120,7 +120,7 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
     if short || given.data.is_some_and(|length| length < stored) {
         return Err(FaultKind::Length);
     }
-    // Components without gaps are a vector. Forms 2 are elements of 32 bits in memory and in registers.
+    // Components from the first on without gaps are a vector. The elements of form 2 have 32 bits, in memory and in registers.
     let consecutive = if quad && components & (components + 1) != 0 { 0 } else { elements };
     let by_lanes: [AccessFunction; 3] = match (action, form, consecutive) {
         (Action::Atomic(_), ..) => [atomic::execute::<8>, atomic::execute::<16>, atomic::execute::<32>],
