@@ -188,6 +188,7 @@ impl<F: Family> RegisterFile<F> {
     }
 
     /// Sets the register at `offset`, in all its instances, to its reset value.
+    #[inline]
     pub fn reset_register(&self, offset: u32) {
         if let Some(decoded) = self.decode(offset) {
             self.set_instances(offset, decoded, decoded.reset);
@@ -253,9 +254,13 @@ impl<F: Family> RegisterFile<F> {
         }
     }
 
+    #[inline]
     fn set_instances(&self, offset: u32, decoded: &Decoded<F>, value: u32) {
-        for cell in self.cell(offset).into_iter().chain(self.others(decoded)) {
+        if let Some(cell) = self.cell(offset) {
             cell.set(value);
+        }
+        if decoded.instances.is_some() {
+            self.others(decoded).iter().for_each(|cell| cell.set(value));
         }
     }
 
@@ -302,9 +307,11 @@ impl<F: Family> RegisterFile<F> {
     }
 
     /// Applies a guest's write to every instance of a replicated register.
+    #[inline]
     pub fn write_all(&self, offset: u32, decoded: &Decoded<F>, kind: Kind<F::Live>, value: u32) {
-        for cell in self.cell(offset).into_iter().chain(self.others(decoded)) {
-            cell.write(kind, value);
+        self.write_plain(offset, kind, value);
+        if decoded.instances.is_some() {
+            self.others(decoded).iter().for_each(|cell| cell.write(kind, value));
         }
     }
 

@@ -27,10 +27,12 @@ pub(super) fn address(low: u32, high: u32) -> u64 {
 
 /// Returns the mask of the register bits that an LRI with this header preserves.
 #[allow(clippy::arithmetic_side_effects, reason = "there are four bytes of eight bits")]
+#[inline]
 pub(super) const fn bytes_kept(header: u32) -> u32 {
+    let disabled = fields::BYTE_DISABLES.get_in(header);
     let (mut kept, mut byte) = (0, 0);
-    while byte < 4 {
-        if fields::BYTE_DISABLES.get_in(header) >> byte & 1 != 0 {
+    while byte < 4 && disabled != 0 {
+        if disabled >> byte & 1 != 0 {
             kept |= 0xff << (8 * byte);
         }
         byte += 1;
