@@ -6,12 +6,15 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::gpu::{Gpu, WorkStatus};
 
 /// Maximum time until the next step is due for which a worker polls instead of sleeping, in nanoseconds.
 const SLEEPLESS: u64 = 20_000;
+/// Time for which a worker that has no more work polls for a wakeup before it sleeps: the host takes about as long to wake it, and
+/// software often submits the next work as soon as it sees the end of the last.
+const LINGER: Duration = Duration::from_micros(20);
 
 /// The threads that run a card. Dropping this stops and joins them, and ends the card's own threads.
 pub struct Workers {
@@ -72,6 +75,12 @@ impl Pool {
 
     fn wait(&self, seen: u64, until: Option<u64>) {
         let wakeups = self.gpu.wakeups();
+        if let Ok(_turn) = self.polling.try_lock() {
+            let start = Instant::now();
+            while wakeups.posted() == seen && start.elapsed() < LINGER {
+                thread::yield_now();
+            }
+        }
         while wakeups.posted() == seen && !self.stopping() {
             let left = until.map(|until| until.saturating_sub(self.gpu.clock().now()));
             if left == Some(0) {
