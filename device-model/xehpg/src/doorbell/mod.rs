@@ -121,7 +121,14 @@ pub struct Rung([u32; GROUPS]);
 impl Rung {
     /// The doorbell numbers, ascending.
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=u8::MAX).filter(move |index| self.0.get(group(*index)).is_some_and(|rung| rung & bit(*index) != 0))
+        (0..=u8::MAX).step_by(GROUP).zip(self.0).flat_map(|(first, mut rung)| {
+            std::iter::from_fn(move || {
+                let [next, ..] = rung.trailing_zeros().to_le_bytes();
+                let found = (rung != 0).then_some(first | next);
+                rung &= rung.wrapping_sub(1);
+                found
+            })
+        })
     }
 }
 

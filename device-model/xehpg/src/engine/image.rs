@@ -88,6 +88,7 @@ impl Image {
 
     /// Returns dword `index`, or 0 beyond the end of the image.
     #[allow(clippy::indexing_slicing, reason = "the length is at most IMAGE_DWORDS")]
+    #[inline]
     pub fn dword(&self, index: usize) -> u32 {
         self.words[..self.len].get(index).copied().unwrap_or(0)
     }
@@ -149,6 +150,7 @@ impl Image {
         clippy::arithmetic_side_effects,
         reason = "the position lies within the image, a command has at most 257 dwords, and a pair is left"
     )]
+    #[inline]
     pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Entry> {
         let until = until.min(self.len);
         while cursor.at < until {
