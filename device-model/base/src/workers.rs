@@ -24,7 +24,7 @@ pub struct Workers {
 
 struct Pool {
     gpu: Arc<dyn Gpu>,
-    /// Held by the worker that polls until the next step is due.
+    /// Held by the worker that polls for a wakeup, or until the next step is due.
     polling: Mutex<()>,
     stopping: AtomicBool,
 }
@@ -75,19 +75,14 @@ impl Pool {
 
     fn wait(&self, seen: u64, until: Option<u64>) {
         let wakeups = self.gpu.wakeups();
-        if let Ok(_turn) = self.polling.try_lock() {
-            let start = Instant::now();
-            while wakeups.posted() == seen && start.elapsed() < LINGER {
-                thread::yield_now();
-            }
-        }
+        let start = Instant::now();
         while wakeups.posted() == seen && !self.stopping() {
             let left = until.map(|until| until.saturating_sub(self.gpu.clock().now()));
             if left == Some(0) {
                 return;
             }
-            // A timer of the host expires 50 to 100 us late: one worker polls until then.
-            if left.is_some_and(|left| left <= SLEEPLESS)
+            // A timer of the host expires 50 to 100 us late, and a wakeup takes time: one worker polls until then.
+            if (start.elapsed() < LINGER || left.is_some_and(|left| left <= SLEEPLESS))
                 && let Ok(_turn) = self.polling.try_lock()
             {
                 thread::yield_now();
