@@ -8,7 +8,7 @@
 
 use super::environment::{Exchange, Group};
 use super::program::Program;
-use super::thread::{GRF_BYTES, NULL, Thread};
+use super::thread::{GRF_BYTES, NULL, Thread, bits};
 use super::workgroup::Workgroup;
 
 /// Version of the format, its first dword.
@@ -33,7 +33,7 @@ const IN_SYSTEM_ROUTINE: u32 = 4;
 /// A group of threads apart from its program.
 #[derive(Clone)]
 pub struct SavedGroup {
-    /// Threads whose `next` and `waiting` are not used.
+    /// `next` and `waiting` of its threads are not used.
     group: Workgroup,
     registers: u32,
     places: Vec<Places>,
@@ -50,7 +50,7 @@ struct Places {
 }
 
 impl Workgroup {
-    /// Saves the group, whose program is `program`.
+    /// Saves the group, which executes `program`.
     pub fn save(&self, program: &Program) -> SavedGroup {
         let address = |uop| program.address_of(uop).unwrap_or(NOWHERE);
         let places = self.threads().iter().map(|thread| Places {
@@ -86,7 +86,7 @@ impl SavedGroup {
     pub fn into_group(self, program: &mut Program) -> Workgroup {
         let SavedGroup { mut group, places, .. } = self;
         for (thread, places) in group.threads_mut().iter_mut().zip(places) {
-            for channel in (0..32).filter(|channel| places.waits >> channel & 1 != 0) {
+            for channel in bits(places.waits) {
                 let place = program.place(places.waiting[channel]);
                 thread.wait(1 << channel, place);
             }
@@ -131,7 +131,7 @@ impl SavedGroup {
             }
             out.u32(places.next);
             out.u32(places.waits);
-            for channel in (0..32).filter(|channel| places.waits >> channel & 1 != 0) {
+            for channel in bits(places.waits) {
                 out.u32(places.waiting[channel]);
             }
             out.0.extend_from_slice(&thread.file[..register_bytes(registers)]);
@@ -217,7 +217,7 @@ impl<'b> Reader<'b> {
         (thread.exceptions, thread.in_system_routine) = (flags & EXCEPTIONS != 0, flags & IN_SYSTEM_ROUTINE != 0);
         let [mask, dispatch, call_mask, notifications, base, next, waits] = self.dwords()?;
         let mut places = Places { next, waits, waiting: [NOWHERE; 32] };
-        for channel in (0..32).filter(|channel| waits >> channel & 1 != 0) {
+        for channel in bits(waits) {
             [places.waiting[channel]] = self.dwords()?;
         }
         thread.file[..register_bytes(registers)].copy_from_slice(self.bytes(register_bytes(registers))?);

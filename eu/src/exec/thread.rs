@@ -443,7 +443,7 @@ impl Thread {
 
 /// Numbers of the bits that are set.
 #[inline(always)]
-fn bits(mut set: u32) -> impl Iterator<Item = usize> {
+pub(super) fn bits(mut set: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let bit = set.trailing_zeros() as usize;
         set &= set.wrapping_sub(1);
