@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Saved state of a VF on the execution units: the walkers whose contexts have left their engines with a group in flight. The
+//! Saved state of a VF on the execution units: the walkers of contexts that have left their engines with a group in flight. The
 //! group goes on where it was, so no instruction is executed twice.
 //!
 //! What else a walker has is in the image of its context; its code and its data are in the function's memory.
@@ -13,6 +13,7 @@ use super::parked::{MOST_OF_FUNCTION, MOST_SAVED_BYTES, Owner, ParkedWalkers};
 use super::replay::SavedReplay;
 use super::run::{SavedRun, Times, saved_bytes};
 use crate::host::Function;
+use crate::memory::saved::Reach;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 
 /// Bytes of a context's image from its PPHWSP on that the GGTT range has at least.
@@ -63,10 +64,9 @@ impl SaveState for Kernels<'_> {
     type Saved = SavedKernels;
 
     fn save(&self) -> Result<SavedKernels, SaveError> {
+        let reach = Reach(self.ggtt.clone());
         let walkers = self.parked.save(self.function).into_iter().map(|(page, ticket, run)| {
-            let address = u64::from(page);
-            let outside = SaveError::OutsideRange { unit: SavedKernels::UNIT, address };
-            let page = address.checked_sub(self.ggtt.start).filter(|_| address < self.ggtt.end).ok_or(outside)?;
+            let page = reach.offset::<SavedKernels>(page.into())?;
             let Times { context, card } = run.started;
             Ok(SavedWalker {
                 page,
@@ -83,15 +83,14 @@ impl SaveState for Kernels<'_> {
 
     fn restore(&mut self, saved: &SavedKernels) -> Result<(), RestoreError> {
         let invalid = RestoreError::invalid::<SavedKernels>;
-        let mut room = 0_usize;
+        let (reach, mut room) = (Reach(self.ggtt.clone()), 0_usize);
         let mut restored: Vec<(Owner, u64, SavedRun, usize)> = Vec::new();
         if saved.walkers.len() > MOST_OF_FUNCTION {
             return Err(invalid("too many walkers"));
         }
         for walker in &saved.walkers {
-            let page = self.ggtt.start.checked_add(walker.page).filter(|page| page.is_multiple_of(PAGE));
-            let page = page.filter(|page| page.checked_add(PAGE).is_some_and(|end| end <= self.ggtt.end));
-            let page = page.and_then(|page| u32::try_from(page).ok()).ok_or(invalid("an address outside the range"))?;
+            let page = reach.address::<SavedKernels>(walker.page, PAGE, PAGE)?;
+            let page = u32::try_from(page).map_err(|_| invalid("an address outside the range"))?;
             let owner = Owner { function: self.function, page };
             if restored.iter().any(|(other, ..)| *other == owner) {
                 return Err(invalid("a context twice"));

@@ -6,7 +6,6 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use arctic_sriov::number::low;
 use serde::{Deserialize, Serialize};
@@ -23,6 +22,7 @@ use crate::guc::functions::queue::PRIORITIES;
 use crate::guc::messages::ctb::{Channel, Location, SavedChannel};
 use crate::guc::state::GucState;
 use crate::host::Function;
+use crate::memory::saved::Reach;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 use crate::topology::EngineClass;
 
@@ -33,34 +33,6 @@ const IMAGE_BYTES: u64 = 0x2000;
 /// Maximum number of pending TLB invalidations and of waiting messages that are restored. The GuC executes no requests
 /// of a function that does not read its messages, so a driver cannot cause more.
 const MOST_PENDING: usize = 1024;
-
-/// A GGTT range, to convert addresses in it to offsets and back.
-struct Reach(Range<u64>);
-
-impl Reach {
-    fn offset<T: SavedState>(&self, address: u64) -> Result<u64, SaveError> {
-        let outside = SaveError::OutsideRange { unit: T::UNIT, address };
-        let offset = address.checked_sub(self.0.start).filter(|_| address < self.0.end);
-        offset.ok_or(outside)
-    }
-
-    /// Returns the offset of a configured address, or `None` for 0.
-    fn offset_if_set<T: SavedState>(&self, address: u64) -> Result<Option<u64>, SaveError> {
-        if address == 0 { Ok(None) } else { self.offset::<T>(address).map(Some) }
-    }
-
-    /// Returns the address of an offset at which `len` bytes lie in the range, with this alignment.
-    fn address<T: SavedState>(&self, offset: u64, len: u64, alignment: u64) -> Result<u64, RestoreError> {
-        let address = self.0.start.checked_add(offset);
-        let inside = |address: &u64| address.checked_add(len).is_some_and(|end| end <= self.0.end);
-        let address = address.filter(inside).filter(|address| address.is_multiple_of(alignment));
-        address.ok_or(RestoreError::invalid::<T>("an address outside the GGTT range or not aligned"))
-    }
-
-    fn address_if_set<T: SavedState>(&self, at: Option<u64>, len: u64, alignment: u64) -> Result<u64, RestoreError> {
-        at.map_or(Ok(0), |offset| self.address::<T>(offset, len, alignment))
-    }
-}
 
 /// The GuC's state of one VF, as a unit to save and restore.
 pub struct Unit<'g> {

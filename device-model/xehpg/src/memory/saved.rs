@@ -14,6 +14,41 @@ use super::storage::FRAME;
 use crate::host::Function;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 
+/// A GGTT range, to convert addresses in it to offsets and back.
+pub struct Reach(pub Range<u64>);
+
+impl Reach {
+    /// Returns the offset of an address.
+    pub fn offset<T: SavedState>(&self, address: u64) -> Result<u64, SaveError> {
+        let outside = SaveError::OutsideRange { unit: T::UNIT, address };
+        let offset = address.checked_sub(self.0.start).filter(|_| address < self.0.end);
+        offset.ok_or(outside)
+    }
+
+    /// Returns the offset of a configured address, or `None` for 0.
+    pub fn offset_if_set<T: SavedState>(&self, address: u64) -> Result<Option<u64>, SaveError> {
+        if address == 0 { Ok(None) } else { self.offset::<T>(address).map(Some) }
+    }
+
+    /// Returns the address of an offset at which `len` bytes lie in the range, with this alignment.
+    pub fn address<T: SavedState>(&self, offset: u64, len: u64, alignment: u64) -> Result<u64, RestoreError> {
+        let address = self.0.start.checked_add(offset);
+        let inside = |address: &u64| address.checked_add(len).is_some_and(|end| end <= self.0.end);
+        let address = address.filter(inside).filter(|address| address.is_multiple_of(alignment));
+        address.ok_or(RestoreError::invalid::<T>("an address outside the GGTT range or not aligned"))
+    }
+
+    /// Returns the address of an offset, or 0 for `None`.
+    pub fn address_if_set<T: SavedState>(
+        &self,
+        at: Option<u64>,
+        len: u64,
+        alignment: u64,
+    ) -> Result<u64, RestoreError> {
+        at.map_or(Ok(0), |offset| self.address::<T>(offset, len, alignment))
+    }
+}
+
 /// The GGTT entries of a VF: page of its range, and the entry as the VF reads it. Pages without an address are left
 /// out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
