@@ -53,7 +53,7 @@ fn kernels_on_many_functions() {
     assert_eq!(status, Some(0));
 }
 
-/// Eighty times: an endless kernel, whose process is killed, and the next process computes at once.
+/// Eighty times: the process of an endless kernel is killed, and the next process computes at once.
 #[test]
 fn kernels_after_killed_processes() {
     let _one = one_guest();

@@ -15,7 +15,8 @@ const CODE: u64 = at::SCRATCH + 0x1000;
 /// Offset of the dword that the kernel of a context counts in.
 const COUNTER: u64 = at::SCRATCH + 0x200;
 
-/// Submits a context whose walker has these groups of four threads, each of which counts so far. It writes [`VALUE`] at the end.
+/// Submits a context with a walker of so many groups of four threads, each of which counts to `count`. It writes [`VALUE`] at the
+/// end.
 fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, groups: u32, count: u32) {
     let (code, counter) = (CODE + u64::from(id) * 0x1000, vf.base() + COUNTER + u64::from(id) * 8);
     vf.write_words(code, &kernel(COUNT));

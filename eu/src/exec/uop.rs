@@ -167,7 +167,7 @@ impl Uop {
         self.channels(thread) & self.predicate_bits(thread)
     }
 
-    /// The lanes that are enabled, of an instruction with `LANES` of them whose predicate is none or that of each lane. Without
+    /// The lanes that are enabled, of an instruction with `LANES` of them and no predicate, or one for each lane. Without
     /// the call for others, functions of operations have no registers to save.
     #[inline(always)]
     pub fn enabled_of<const LANES: usize>(&self, thread: &Thread) -> u32 {

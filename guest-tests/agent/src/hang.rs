@@ -86,7 +86,7 @@ const ENDLESS: [u32; 8] = [0x8000_0020, 0x4000, 0, 0, 0x8000_0031, 0x4, 0x3020_7
 /// PIPELINE_SELECT of the compute pipeline.
 const COMPUTE_PIPELINE: u32 = 0x6904_0302;
 
-/// Submits a batch with a walker of one thread, whose kernel does not end, and returns the address of the kernel when the driver
+/// Submits a batch with a walker of one thread and a kernel that does not end, and returns the address of the kernel when the driver
 /// has cancelled the batch.
 fn execute_for_ever(device: &Device, engine: &str, limit: Duration) -> Result<u64> {
     let vm = device.vm()?;

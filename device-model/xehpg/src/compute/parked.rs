@@ -28,7 +28,7 @@ pub struct Owner {
     pub page: u32,
 }
 
-/// A walker whose context is on no engine.
+/// A walker of a context that is on no engine.
 pub enum ParkedRun {
     /// As it has left the engine.
     Here(Box<WalkerRun>),
@@ -80,8 +80,8 @@ impl ParkedWalkers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes this room for a walker whose context is to leave its engine. Returns false if its function has none. Engines do this at
-    /// the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and whatever drops or
+    /// Takes this room for a walker of a context that is to leave its engine. Returns false if its function has none. Engines do
+    /// this at the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and whatever drops or
     /// takes the context's walker gives it back.
     pub fn reserve(&self, owner: Owner, room: Room) -> bool {
         let mut state = self.state();
@@ -110,7 +110,7 @@ impl ParkedWalkers {
         self.state().replace(Parked { owner, ticket, room, run: Some(ParkedRun::Here(Box::new(run))) });
     }
 
-    /// What is saved of the walkers of a function, whose contexts are on no engine: page and ticket of each, ascending.
+    /// What is saved of the walkers of a function: page and ticket of each, ascending. None of its contexts is on an engine.
     pub(super) fn save(&self, function: Function) -> Vec<(u32, u64, SavedRun)> {
         let state = self.state();
         let own = state.walkers.iter().filter(|parked| parked.owner.function == function);

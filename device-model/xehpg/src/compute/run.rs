@@ -110,7 +110,7 @@ pub enum RunStop {
     Fault(Fault, Option<Box<KernelPlace>>),
 }
 
-/// Room that a walker takes whose context is on no engine, in bytes.
+/// Room that a walker takes while its context is on no engine, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room {
     /// Of the host's memory, about.
@@ -126,7 +126,7 @@ impl Room {
     }
 }
 
-/// Most bytes of a saved walker whose groups have this shape.
+/// Most bytes of a saved walker with groups of this shape.
 pub(super) fn saved_bytes(threads: usize, registers: u32, slm: usize) -> usize {
     SavedGroup::most_bytes(threads, registers, slm).saturating_add(SavedReplay::MOST_BYTES)
 }
