@@ -147,7 +147,7 @@ impl Machine {
 }
 
 fn linear(base: u64, pitch: i64) -> Surface {
-    Surface { base, pitch, tiling: Tiling::Linear, compressed: false }
+    Surface::new(base, pitch, Tiling::Linear)
 }
 
 fn tiled(base: u64, pitch: i64, layout: &'static Layout) -> Surface {
@@ -226,7 +226,7 @@ const SURFACE: i64 = (PAGES * PAGE) as i64;
 fn surface(base: u64) -> impl Strategy<Value = Surface> {
     let tilings = [Tiling::Linear, Tiling::Tiled(&TILE_X), Tiling::Tiled(&TILE_Y), Tiling::Tiled(&TILE_W)];
     (proptest::sample::select(tilings.to_vec()), proptest::sample::select(vec![512, 1024]))
-        .prop_map(move |(tiling, pitch)| Surface { base, pitch, tiling, compressed: false })
+        .prop_map(move |(tiling, pitch)| Surface::new(base, pitch, tiling))
 }
 
 proptest! {

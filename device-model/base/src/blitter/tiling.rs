@@ -35,8 +35,9 @@ impl Tiling {
     }
 }
 
-/// A tile layout: the masks define which bits of a byte's offset in the tile come from its column and which from its
-/// row. Both preserve the bit order, so the two masks define the layout before swizzling completely.
+/// A tile layout: the masks define which bits of a byte's offset in the tile come from its column, which from its row, and
+/// in a layout of volumes which from its slice. All preserve the bit order, so the masks define the layout before swizzling
+/// completely.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Name as in the documents.
@@ -45,12 +46,14 @@ pub struct Layout {
     pub columns: u32,
     /// Offset bits from the row.
     pub rows: u32,
+    /// Offset bits from the slice, in a layout of volumes; 0 in one of planes.
+    pub slices: u32,
     /// Offset bits from 7 up: their parity inverts bit 6, as families before Xe-HP do to spread accesses over two memory
     /// channels; 0 for none.
     pub swizzle: u32,
     /// Size of a tile: columns and rows.
     tile: (u32, u32),
-    /// Size of a block: columns and rows.
+    /// Size of a block: columns and rows of one slice.
     block: (u32, u32),
     /// The units of a block in row order: the number of each in memory order. Not used if runs are shorter than a unit.
     units: [u8; BLOCK_BYTES / UNIT],
@@ -81,6 +84,16 @@ pub static TILE_64_8: Layout = Layout::new("Tile64", 0x12cf, 0xed30, 0);
 pub static TILE_64_16_32: Layout = Layout::new("Tile64", 0x32cf, 0xcd30, 0);
 /// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows. Offset bits `YXXX`, then those of Tile4.
 pub static TILE_64_64_128: Layout = Layout::new("Tile64", 0x72cf, 0x8d30, 0);
+
+/// 64 KiB of a volume for 8 bits per pixel: 64 bytes by 32 rows by 32 slices. Offset bits `ZZZX YYZY ZXYY XXXX` (gmmlib
+/// `CpuSwizzleBlt.c`, as those of the following layouts).
+pub static TILE_64_VOLUME_8: Layout = Layout::volume("Tile64", 0x104f, 0x0d30, 0xe280);
+/// 64 KiB of a volume for 16 bits per pixel: 64 bytes by 32 rows by 32 slices. Offset bits `ZZZY YXZY ZXYY XXXX`.
+pub static TILE_64_VOLUME_16: Layout = Layout::volume("Tile64", 0x044f, 0x1930, 0xe280);
+/// 64 KiB of a volume for 32 bits per pixel: 128 bytes by 32 rows by 16 slices. Offset bits `ZZYX YXZY ZXYY XXXX`.
+pub static TILE_64_VOLUME_32: Layout = Layout::volume("Tile64", 0x144f, 0x2930, 0xc280);
+/// 64 KiB of a volume for 64 and 128 bits per pixel: 256 bytes by 16 rows by 16 slices. Offset bits `ZZYX XXZY ZXYY XXXX`.
+pub static TILE_64_VOLUME_64_128: Layout = Layout::volume("Tile64", 0x1c4f, 0x2130, 0xc280);
 
 /// Deposits the low bits of `value` at the bits of `mask`.
 const fn spread(value: u32, mask: u32) -> u32 {
@@ -136,18 +149,27 @@ fn copy(into: &mut [u8; BLOCK_BYTES], to: usize, raw: &[u8; BLOCK_BYTES], from: 
 
 impl Layout {
     /// A layout of tiles of at least 4 KiB; both masks have bits below bit 12.
+    const fn new(name: &'static str, columns: u32, rows: u32, swizzle: u32) -> Layout {
+        Layout::with_masks(name, [columns, rows, 0], swizzle)
+    }
+
+    /// A layout of volumes.
+    const fn volume(name: &'static str, columns: u32, rows: u32, slices: u32) -> Layout {
+        Layout::with_masks(name, [columns, rows, slices], 0)
+    }
+
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
         clippy::cast_possible_truncation,
         reason = "evaluated by the compiler; a block has 256 units"
     )]
-    const fn new(name: &'static str, columns: u32, rows: u32, swizzle: u32) -> Layout {
+    const fn with_masks(name: &'static str, [columns, rows, slices]: [u32; 3], swizzle: u32) -> Layout {
         let tile = (1 << columns.count_ones(), 1 << rows.count_ones());
         let block = (1 << (columns & 0xfff).count_ones(), 1 << (rows & 0xfff).count_ones());
-        let mut layout = Layout { name, columns, rows, swizzle, tile, block, units: [0; BLOCK_BYTES / UNIT] };
+        let mut layout = Layout { name, columns, rows, slices, swizzle, tile, block, units: [0; BLOCK_BYTES / UNIT] };
         let mut unit = 0;
-        while unit < layout.units.len() {
+        while slices == 0 && unit < layout.units.len() {
             let at = (unit * UNIT) as u32;
             layout.units[unit] = (layout.offset(at % block.0, at / block.0) as usize / UNIT) as u8;
             unit += 1;
@@ -155,12 +177,26 @@ impl Layout {
         layout
     }
 
-    /// The two-dimensional Tile64 layout for pixels of `cpp` bytes; `None` for 96 bits.
-    pub fn tile64(cpp: u32) -> Option<&'static Layout> {
+    /// The Tile64 layout for pixels of `cpp` bytes, of planes or of volumes; `None` for 96 bits.
+    pub fn tile64_of(cpp: u32, volume: bool) -> Option<&'static Layout> {
+        if volume { Layout::volume_tile64(cpp) } else { Layout::tile64(cpp) }
+    }
+
+    fn tile64(cpp: u32) -> Option<&'static Layout> {
         match cpp {
             1 => Some(&TILE_64_8),
             2 | 4 => Some(&TILE_64_16_32),
             8 | 16 => Some(&TILE_64_64_128),
+            _ => None,
+        }
+    }
+
+    fn volume_tile64(cpp: u32) -> Option<&'static Layout> {
+        match cpp {
+            1 => Some(&TILE_64_VOLUME_8),
+            2 => Some(&TILE_64_VOLUME_16),
+            4 => Some(&TILE_64_VOLUME_32),
+            8 | 16 => Some(&TILE_64_VOLUME_64_128),
             _ => None,
         }
     }
@@ -171,13 +207,26 @@ impl Layout {
         self.tile
     }
 
-    /// Size of a contiguous 4 KiB block: columns (bytes) and rows, powers of two.
+    /// Number of slices of a tile, a power of two: 1 in a layout of planes.
+    #[inline]
+    pub fn depth(&self) -> u32 {
+        1 << self.slices.count_ones()
+    }
+
+    /// Size of a block: columns (bytes) and rows, powers of two. In a layout of planes it is 4 KiB, which are contiguous. In
+    /// one of volumes it is the part of one slice in 4 KiB, which is not ([`Layout::is_contiguous`]).
     #[inline]
     pub fn block_extent(&self) -> (u32, u32) {
         self.block
     }
 
-    /// Offset of a byte in its tile.
+    /// Returns whether the bytes of a block are contiguous in memory.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.slices == 0
+    }
+
+    /// Offset of a byte in its tile; of volumes, in slice 0.
     #[inline]
     pub const fn offset(&self, column: u32, row: u32) -> u32 {
         let offset = spread(column, self.columns) | spread(row, self.rows);
@@ -197,13 +246,14 @@ impl Layout {
         1 << if self.swizzle == 0 { bits } else { bits.min(SWIZZLED_BIT) }
     }
 
-    /// The units of 16 bytes of a block in row order: the number of each in memory order. `None` if runs are shorter.
+    /// The units of 16 bytes of a block in row order: the number of each in memory order. `None` if runs are shorter, or the
+    /// block is not contiguous.
     #[inline]
     pub fn units(&self) -> Option<&[u8; BLOCK_BYTES / UNIT]> {
-        (self.run() as usize >= UNIT).then_some(&self.units)
+        (self.is_contiguous() && self.run() as usize >= UNIT).then_some(&self.units)
     }
 
-    /// Returns whether the bytes of a block are in row order in memory, so that it needs no conversion.
+    /// Returns whether the bytes of a contiguous block are in row order in memory, so that it needs no conversion.
     #[inline]
     pub fn in_row_order(&self) -> bool {
         self.run() == self.block_extent().0
@@ -239,7 +289,7 @@ impl Layout {
         }
     }
 
-    /// Converts a block from memory order to row order.
+    /// Converts a contiguous block from memory order to row order.
     pub fn unpack(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8; BLOCK_BYTES]) {
         if self.units().is_some() {
             self.unpack_part(raw, rows, (1, 0));
@@ -248,7 +298,7 @@ impl Layout {
         }
     }
 
-    /// Converts a block from row order to memory order.
+    /// Converts a contiguous block from row order to memory order.
     pub fn pack(&self, rows: &[u8; BLOCK_BYTES], raw: &mut [u8; BLOCK_BYTES]) {
         if self.units().is_some() {
             self.pack_part(rows, raw, (1, 0));
@@ -295,20 +345,43 @@ impl Layout {
     }
 }
 
-/// A surface in memory. Columns are in bytes everywhere, so the pixel size is not needed.
+/// A plane of pixels in memory. Columns are in bytes everywhere, so the pixel size is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surface {
-    /// Address of column 0 of row 0.
+    /// Address of column 0 of row 0; in tiles of volumes, of slice 0 of its tile.
     pub base: u64,
-    /// Distance between rows in bytes; a row of tiles occupies `pitch` times the tile height.
+    /// Distance between rows in bytes; a row of tiles occupies `pitch` times the height and depth of a tile.
     pub pitch: i64,
     /// Memory layout.
     pub tiling: Tiling,
+    /// Bits of each offset in a tile that come from the slice, in tiles of volumes ([`Surface::slice_of`]); 0 in others.
+    pub slice: u32,
     /// Pixels are compressed: accesses use the control data of the memory.
     pub compressed: bool,
 }
 
 impl Surface {
+    /// The first plane of a surface that is not compressed.
+    pub fn new(base: u64, pitch: i64, tiling: Tiling) -> Surface {
+        Surface { base, pitch, tiling, slice: 0, compressed: false }
+    }
+
+    /// The plane of array element or slice `index`, and the number of its first row. The distance between planes is `rows`
+    /// rows, less than 2^17: in tiles of volumes, a slice of the same tiles as far as they have it, or of tiles so many rows of
+    /// tiles further.
+    #[inline]
+    pub fn slice_of(self, index: u32, rows: u32) -> (Surface, i64) {
+        let Tiling::Tiled(layout) = self.tiling else { return (self, rows_between(index, rows)) };
+        if layout.is_contiguous() {
+            return (self, rows_between(index, rows));
+        }
+        let (height, depth) = (Size::new(layout.tile.1), Size::new(layout.depth()));
+        let tile_rows = rows_between(low(depth.units(index.into()).cast_unsigned()), rows.wrapping_shr(height.0));
+        let distance = tile_rows.wrapping_mul(depth.bytes(height.bytes(self.pitch)));
+        let slice = spread(depth.rest(index.into()), layout.slices);
+        (Surface { base: self.base.wrapping_add_signed(distance), slice, ..self }, 0)
+    }
+
     /// Columns and rows of the preferred unit of processing: 4 KiB of memory, [`BLOCK_BYTES`].
     #[inline]
     pub fn block_extent(&self) -> (u32, u32) {
@@ -325,9 +398,10 @@ impl Surface {
             Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
             Tiling::Tiled(layout) => {
                 let (columns, rows) = (Size::new(layout.tile.0), Size::new(layout.tile.1));
-                let inside = layout.offset(columns.rest(column), rows.rest(row));
-                let tile_row = rows.units(row).wrapping_mul(rows.bytes(self.pitch));
-                let tile = columns.bytes(rows.bytes(columns.units(column)));
+                let depth = Size(layout.slices.count_ones());
+                let inside = layout.offset(columns.rest(column), rows.rest(row)) | self.slice;
+                let tile_row = rows.units(row).wrapping_mul(depth.bytes(rows.bytes(self.pitch)));
+                let tile = depth.bytes(columns.bytes(rows.bytes(columns.units(column))));
                 tile_row.wrapping_add(tile).wrapping_add(i64::from(inside))
             }
         };
@@ -347,9 +421,15 @@ impl Surface {
     }
 }
 
-/// A rectangle, with columns in bytes. Columns are below 2^21 and rows below 2^17 in magnitude, in the destination and
-/// in the source: corners have 16 bits, offsets 14 bits, and pixels at most 16 bytes. Sums and products of them cannot
-/// overflow.
+/// Row of the first row of plane `index`, if planes are `rows` rows from each other.
+#[inline]
+fn rows_between(index: u32, rows: u32) -> i64 {
+    i64::from(index).wrapping_mul(i64::from(rows))
+}
+
+/// A rectangle, with columns in bytes. Columns are below 2^21 and rows below 2^29 in magnitude, in the destination and
+/// in the source: corners have 16 bits, offsets 14 bits, numbers of planes 11 bits, distances between them 17 bits, and pixels
+/// at most 16 bytes. Sums and products of them cannot overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
     /// First column (bytes).

@@ -249,7 +249,7 @@ fn extent(dword: u32) -> Area {
 
 fn linear(base: u32, pitch: u32) -> Surface {
     let pitch = i64::from((pitch & 0xffff) as i16);
-    Surface { base: base.into(), pitch, tiling: Tiling::Linear, compressed: false }
+    Surface::new(base.into(), pitch, Tiling::Linear)
 }
 
 /// A surface. The pitch is signed, in bytes for linear surfaces and in dwords for tiled ones.

@@ -34,7 +34,7 @@ impl Fence {
         let pitch = (pitch & !width.saturating_sub(1)).max(width);
         let base = u64::from(first).saturating_mul(PAGE.into());
         let tiling = Tiling::Tiled(layout);
-        Some(Fence { first, last, surface: Surface { base, pitch: pitch.into(), tiling, compressed: false } })
+        Some(Fence { first, last, surface: Surface::new(base, pitch.into(), tiling) })
     }
 
     /// Place of the byte at `address` of the region, and the number of bytes from it on that are contiguous (ILK-055). These

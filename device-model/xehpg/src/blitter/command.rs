@@ -42,6 +42,14 @@ struct Point {
     y: i64,
 }
 
+impl Point {
+    /// The point `rows` rows further down, at most 2^28.
+    #[allow(clippy::arithmetic_side_effects, reason = "a coordinate has at most 17 bits")]
+    fn below(self, rows: i64) -> Point {
+        Point { y: self.y + rows, ..self }
+    }
+}
+
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "indices and bit positions are constants below 32; coordinates have 16 bits, pixels at most 16 bytes"
@@ -107,33 +115,33 @@ impl Fields<'_> {
         depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
     }
 
-    fn tile64(&self, cpp: u32) -> Result<&'static Layout, BlitError> {
-        Layout::tile64(cpp).ok_or_else(|| self.reserved("Tile64 with Color Depth", cpp * 8))
+    fn tile64(&self, cpp: u32, volume: bool) -> Result<&'static Layout, BlitError> {
+        Layout::tile64_of(cpp, volume).ok_or_else(|| self.reserved("Tile64 with Color Depth", cpp * 8))
     }
 
-    /// A surface of XY_BLOCK_COPY_BLT or XY_FAST_COLOR_BLT: pitch, auxiliary mode and tiling are in dword `control`.
-    fn surface(&self, control: usize, address: usize, cpp: u32) -> Result<Surface, BlitError> {
+    /// A surface of XY_BLOCK_COPY_BLT or XY_FAST_COLOR_BLT: pitch, auxiliary mode and tiling are in dword `control`; its
+    /// type, its planes and the number of the plane in three dwords from `description` on, which the short forms do not have.
+    /// Returns the plane and the number of its first row.
+    fn surface(
+        &self,
+        control: usize,
+        address: usize,
+        description: usize,
+        cpp: u32,
+    ) -> Result<(Surface, i64), BlitError> {
+        self.must_be_zero("LOD", self.bits(description + 1, 3, 0))?;
+        let volume = self.bits(description, 31, 29) == SURFTYPE_3D;
         let tiling = match self.bits(control, 31, 30) {
             0 => Tiling::Linear,
             1 => Tiling::Tiled(&TILE_X),
             2 => Tiling::Tiled(&TILE_4),
-            _ => Tiling::Tiled(self.tile64(cpp)?),
+            _ => Tiling::Tiled(self.tile64(cpp, volume)?),
         };
         let pitch = i64::from(self.bits(control, 17, 0)) + 1;
         let compressed = self.bits(control, 29, 29) == 1 && self.bits(control, 20, 18) == AUX_CCS_E;
-        Ok(Surface { base: self.address(address), pitch: pitch_bytes(pitch, tiling), tiling, compressed })
-    }
-
-    /// Checks the three surface description dwords of the extended forms for unmodelled features.
-    fn plain_2d(&self, index: usize, surface: &Surface) -> Result<(), BlitError> {
-        self.must_be_zero("LOD", self.bits(index + 1, 3, 0))?;
-        self.must_be_zero("Array Index", self.bits(index + 2, 31, 21))?;
-        match (self.bits(index, 31, 29), surface.tiling) {
-            (SURFTYPE_3D, Tiling::Tiled(layout)) if layout.name == "Tile64" => {
-                self.must_be_zero("Surface Type with Tile64", SURFTYPE_3D)
-            }
-            _ => Ok(()),
-        }
+        let surface = Surface::new(self.address(address), pitch_bytes(pitch, tiling), tiling);
+        let (index, rows) = (self.bits(description + 2, 31, 21), self.bits(description + 1, 18, 4) * QPITCH_ROWS);
+        Ok(Surface { compressed, ..surface }.slice_of(index, rows))
     }
 
     /// A surface of the two pre-Gen12 commands. The pitch is signed, in bytes for linear surfaces and in dwords for
@@ -145,7 +153,7 @@ impl Fields<'_> {
             (true, true) => Tiling::Tiled(&TILE_Y),
         };
         let pitch = pitch_bytes(i64::from((pitch & 0xffff) as i16), tiling);
-        Surface { base: self.address(address), pitch, tiling, compressed: false }
+        Surface::new(self.address(address), pitch, tiling)
     }
 
     /// Raster operation and channel mask of the older commands.
@@ -160,6 +168,8 @@ impl Fields<'_> {
 const AUX_CCS_E: u32 = 5;
 /// Surface Type of volumes.
 const SURFTYPE_3D: u32 = 2;
+/// Rows in a unit of the distance between planes.
+const QPITCH_ROWS: u32 = 4;
 /// Special Mode of Operation: decompress the destination in place.
 const FULL_RESOLVE: u32 = 1;
 /// Special Mode of Operation: fill fast-cleared blocks; the model has none.
@@ -194,10 +204,10 @@ fn fast_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
             (1, _) => Tiling::Tiled(&TILE_X),
             (2, 0) => Tiling::Tiled(&TILE_Y),
             (2, _) => Tiling::Tiled(&TILE_4),
-            _ => Tiling::Tiled(fields.tile64(cpp)?),
+            _ => Tiling::Tiled(fields.tile64(cpp, false)?),
         };
         let pitch = pitch_bytes(i64::from(pitch), tiling);
-        Ok(Surface { base: fields.address(address), pitch, tiling, compressed: false })
+        Ok(Surface::new(fields.address(address), pitch, tiling))
     };
     let destination = surface(fields.bits(0, 14, 13), fields.bits(1, 30, 30), fields.bits(1, 15, 0), 4)?;
     let source = surface(fields.bits(0, 21, 20), fields.bits(1, 31, 31), fields.bits(7, 15, 0), 8)?;
@@ -209,14 +219,12 @@ fn fast_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
 fn block_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
     let cpp = fields.color_depth()?;
     fields.must_be_zero("Number of Multisamples", fields.bits(0, 11, 9))?;
-    let destination = fields.surface(1, 4, cpp)?;
-    let source = fields.surface(8, 9, cpp)?;
-    fields.plain_2d(16, &destination)?;
-    fields.plain_2d(19, &source)?;
-    let area = fields.area(fields.point_with_offset(2, 6), 2, cpp);
+    let (destination, top) = fields.surface(1, 4, 16, cpp)?;
+    let (source, source_top) = fields.surface(8, 9, 19, cpp)?;
+    let area = fields.area(fields.point_with_offset(2, 6).below(top), 2, cpp);
     match fields.bits(0, 13, 12) {
         0 => {
-            let source = from_surface(source, fields.point_with_offset(7, 11), cpp);
+            let source = from_surface(source, fields.point_with_offset(7, 11).below(source_top), cpp);
             Ok(Work::Rectangle(Rectangle::new(destination, area, source, plain(SRC_COPY))))
         }
         FULL_RESOLVE => Ok(Work::Resolve(Resolve::new(destination, area))),
@@ -228,9 +236,8 @@ fn block_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
 fn fast_color(fields: &Fields<'_>) -> Result<Work, BlitError> {
     let cpp = fields.color_depth()?;
     fields.must_be_zero("Number of Multisamples", fields.bits(0, 11, 9))?;
-    let destination = fields.surface(1, 4, cpp)?;
-    fields.plain_2d(13, &destination)?;
-    let area = fields.area(fields.point_with_offset(2, 6), 2, cpp);
+    let (destination, top) = fields.surface(1, 4, 13, cpp)?;
+    let area = fields.area(fields.point_with_offset(2, 6).below(top), 2, cpp);
     let pixel = pixel([7, 8, 9, 10].map(|index| fields.dword(index)));
     let source = Source::Colour { pixel, cpp: cpp as usize };
     Ok(Work::Rectangle(Rectangle::new(destination, area, source, plain(PAT_COPY))))

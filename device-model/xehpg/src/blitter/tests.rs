@@ -6,6 +6,7 @@ mod compression;
 mod drivers;
 mod hostile;
 mod pixels;
+mod planes;
 mod zeros;
 
 use std::sync::Arc;

@@ -140,14 +140,14 @@ impl Rectangle {
             }
             let (cell, _) = grid.cell(self.done);
             let form = Some((cell.width, cell.height, phase_of(&cell, pixel)));
+            let block = is_block(&self.destination, &cell);
             if painted != form {
                 paint(&cell, pixel, &mut rows);
-                if let Tiling::Tiled(layout) = self.destination.tiling {
+                if block && let Tiling::Tiled(layout) = self.destination.tiling {
                     layout.pack(&rows, &mut raw);
                 }
                 painted = form;
             }
-            let block = is_block(&self.destination, &cell);
             write(&mut into, memory, &self.destination, &Ready { cell, block }, if block { &raw } else { &rows })?;
             self.done += 1;
         }
@@ -397,10 +397,10 @@ fn read<'m, M: BlitMemory<'m>>(
         let part = cell.cell(extent, x, y);
         let origin = part.origin(extent);
         let start = at(surface, part.column - origin.0, part.row - origin.1);
-        let complete = (part.width, part.height) == extent;
+        let complete = is_block(surface, &part);
         // An aligned block is within one page, so reading all of it cannot cause an additional fault.
         let within_page = start.address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
-        if !complete && !within_page {
+        if !complete && (!within_page || !layout.is_contiguous()) {
             runs(surface, cell, &part, |at, range| ranges.read(memory, at, rows.get_mut(range).unwrap_or_default()))?;
             continue;
         }
@@ -427,12 +427,12 @@ fn read<'m, M: BlitMemory<'m>>(
     Ok(())
 }
 
-/// Returns whether an area is a whole block of a tiled surface.
+/// Returns whether an area is a whole block of a tiled surface, and contiguous.
 #[inline]
 pub(super) fn is_block(surface: &Surface, area: &Area) -> bool {
     let Tiling::Tiled(layout) = surface.tiling else { return false };
     let extent = layout.block_extent();
-    (area.width, area.height) == extent && area.origin(extent) == (0, 0)
+    layout.is_contiguous() && (area.width, area.height) == extent && area.origin(extent) == (0, 0)
 }
 
 /// Writes a cell, which for a tiled surface is a cell of its own grid. Bytes outside the cell are not modified.

@@ -49,12 +49,7 @@ fn every_byte_of_small_regions_is_at_the_offset_of_the_algorithm() {
         let (width, height) = layout.extent();
         assert_eq!((width * height, layout.block_extent()), (PAGE, (width, height)), "{layout:?}");
         for pitch in 1..=3 {
-            let surface = Surface {
-                base: 7 * u64::from(PAGE),
-                pitch: i64::from(pitch * width),
-                tiling: Tiling::Tiled(layout),
-                compressed: false,
-            };
+            let surface = Surface::new(7 * u64::from(PAGE), i64::from(pitch * width), Tiling::Tiled(layout));
             let mut hit = vec![false; (3 * pitch * PAGE) as usize];
             for (x, y) in (0..3 * height).flat_map(|y| (0..pitch * width).map(move |x| (x, y))) {
                 let offset = algorithm(layout, pitch, x, y);
@@ -103,7 +98,7 @@ fn owords_of_x_tiles_follow_by_row_and_of_y_tiles_by_column() {
 #[test]
 fn x_tiled_region_of_one_tile_pitch_is_linear() {
     proves!(ILK_051, "an X-tiled region with a pitch of one tile is linear");
-    let surface = Surface { base: 0, pitch: 512, tiling: Tiling::Tiled(&TILE_X), compressed: false };
+    let surface = Surface::new(0, 512, Tiling::Tiled(&TILE_X));
     assert!((0..64).all(|y| (0..512).all(|x| surface.address(x, y) == (y * 512 + x).unsigned_abs())));
 }
 

@@ -213,7 +213,7 @@ fn surfaces_shared_with_an_engine() {
             let skipped = row_of_tiles * height * u64::from(pitch);
             let base = fence.start() + skipped;
             let tiling = Tiling::Tiled(walk.layout(swizzled));
-            let surface = Surface { base, pitch: pitch.into(), tiling, compressed: false };
+            let surface = Surface::new(base, pitch.into(), tiling);
             for (x, y) in (0..2 * height).flat_map(|y| (0..u64::from(pitch)).step_by(7).map(move |x| (x, y))) {
                 let cpu = fence.start() + skipped + y * u64::from(pitch) + x;
                 assert_eq!(at(&fences, cpu).0, surface.address(x as i64, y as i64), "{fence:?}, ({x}, {y})");
