@@ -3,7 +3,7 @@
 
 mod common;
 
-use arctic_eu::exec::memory::{Dimensions, Image};
+use arctic_eu::exec::memory::{Component, Dimensions, Image};
 use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::parse_image_format;
@@ -47,6 +47,7 @@ impl Machine {
             dimensions: Dimensions::Two,
             array: false,
             format: parse_image_format("rgba8ui").unwrap(),
+            components: Component::COLOR,
             handle: 0,
         }));
         space.add_state(State::Buffer { start, size: BUFFER });

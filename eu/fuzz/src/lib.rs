@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
-use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
+use arctic_eu::exec::memory::{Addressing, Component, Dimensions, Image, Sampler};
 use arctic_eu::exec::{
     self, Budget, Environment, FaultKind, Group, GroupStop, Host, MemoryFault, Program, Stop, Thread, Way, Workgroup,
 };
@@ -68,6 +68,7 @@ fn memory_fixture() -> (Space, [u64; 2]) {
         dimensions: Dimensions::Two,
         array: false,
         format: parse_image_format("rgba8unorm").expect("a known format"),
+        components: Component::COLOR,
         handle: 0,
     }));
     space.bindings = vec![(0, 0), (1, 2)];

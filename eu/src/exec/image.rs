@@ -22,12 +22,47 @@ pub struct Image {
     pub array: bool,
     /// Format of a texel.
     pub format: ImageFormat,
+    /// What samplers return as the components of a color (EU-043).
+    pub components: [Component; 4],
     /// For the implementor of [`super::memory::Memory`], which makes the image and gets it back with each access: tiling and
     /// compression, for instance. The interpreter does not look at it.
     pub handle: u64,
 }
 
+/// A component of a color as samplers return it: a constant, or a component as the format has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as they are")]
+pub enum Component {
+    Zero,
+    One,
+    Red,
+    Green,
+    Blue,
+    Alpha,
+}
+
+impl Component {
+    /// Those of a color as it is.
+    pub const COLOR: [Component; 4] = [Component::Red, Component::Green, Component::Blue, Component::Alpha];
+}
+
 impl Image {
+    /// A color as samplers return it.
+    pub fn select(&self, color: [u32; 4]) -> [u32; 4] {
+        if self.components == Component::COLOR {
+            return color;
+        }
+        let [red, green, blue, alpha] = color;
+        self.components.map(|component| match component {
+            Component::Zero => 0,
+            Component::One => self.format.one(),
+            Component::Red => red,
+            Component::Green => green,
+            Component::Blue => blue,
+            Component::Alpha => alpha,
+        })
+    }
+
     /// Virtual address of a texel of a linear image. Addresses wrap.
     pub fn texel(&self, [x, y, z]: [u32; 3]) -> u64 {
         let offset = |at: u32, distance: u64| u64::from(at).wrapping_mul(distance);

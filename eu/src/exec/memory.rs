@@ -4,7 +4,7 @@
 pub use super::atomic::Atomic;
 pub use super::fault::MemoryFault;
 pub use super::image::{
-    Addressing, Channel, ChannelKind, ChannelOrder, Dimensions, Filter, Image, ImageFormat, Sampler,
+    Addressing, Channel, ChannelKind, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler,
 };
 pub use super::spans::{LaneFault, LaneSpans};
 pub use super::surface::Surface;

@@ -3,7 +3,7 @@
 
 use super::LaunchError;
 use super::memory::{SAMPLER_BYTES, Space, State};
-use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Dimensions, Image, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Component, Dimensions, Image, ImageFormat, Sampler};
 use crate::zebin;
 
 /// Makes an image and returns the byte offset of its surface state, its address and its bytes.
@@ -26,7 +26,9 @@ pub fn create(
     if kind.starts_with("image_2d_media") {
         width = u32::try_from(pitch / 4).unwrap_or(u32::MAX);
     }
-    let image = Image { base: address, width, height, depth, pitch, slice, dimensions, array, format, handle: 0 };
+    let components = Component::COLOR;
+    let image =
+        Image { base: address, width, height, depth, pitch, slice, dimensions, array, format, components, handle: 0 };
     let offset = space.add_state(State::Image(image));
     Ok((offset, address, total))
 }

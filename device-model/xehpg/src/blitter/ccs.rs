@@ -24,6 +24,11 @@ impl<'m> ControlBytes<'m> {
         let Piece { span, start, offset } = memory;
         Controlled { span, control: &self.0, start, offset }
     }
+
+    /// Writes pixels, as [`Compression::write`] does; but a block that is not compressed remains so.
+    pub fn write_in_form(&self, memory: Piece<'_, 'm>, data: &[u8]) -> Result<(), SpanError> {
+        self.of(memory).write_in_form(data)
+    }
 }
 
 impl Compression for ControlBytes<'_> {
@@ -107,13 +112,24 @@ impl Controlled<'_, '_> {
                 }
                 self.control.part(index, 1).write(&[key])?;
             }
-            let mut block = [0; BLOCK];
-            let len = range.len();
-            block.iter_mut().zip(data.get(range).unwrap_or_default()).for_each(|(to, from)| *to = *from);
-            let block = block.get_mut(..len).unwrap_or_default();
-            combine(block, key);
-            self.span.part(at, len).write(block)
+            self.write_with(at, data.get(range).unwrap_or_default(), key)
         })
+    }
+
+    /// Writes pixels in the form that their blocks have.
+    fn write_in_form(&self, data: &[u8]) -> Result<(), SpanError> {
+        self.each(data.len(), |at, range, index| {
+            self.write_with(at, data.get(range).unwrap_or_default(), self.control(index)?)
+        })
+    }
+
+    /// Writes pixels of one block, which has the control byte `key`.
+    fn write_with(&self, at: usize, data: &[u8], key: u8) -> Result<(), SpanError> {
+        let mut block = [0; BLOCK];
+        let block = block.get_mut(..data.len()).unwrap_or_default();
+        block.copy_from_slice(data);
+        combine(block, key);
+        self.span.part(at, data.len()).write(block)
     }
 
     /// Decompresses every block of the next `len` bytes in place.

@@ -16,6 +16,7 @@ mod tests;
 use arctic_base::blitter::rectangle::{self, Rectangle, Resolve};
 pub use arctic_base::blitter::{BlitError, Progress};
 use arctic_base::blitter::{raster, tiling};
+pub use ccs::ControlBytes;
 use control::ControlCopy;
 
 use crate::command::XE_HPG_COMMANDS;

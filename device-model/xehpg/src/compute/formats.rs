@@ -62,32 +62,10 @@ const FORMATS: &[(u32, ImageFormat)] = &[
     row(0x146, ChannelOrder::Luminance, Channel::Unorm8),
 ];
 
-/// Sources of a component of a color ("Shader Channel Select").
-mod select {
-    pub const ZERO: u32 = 0;
-    pub const ONE: u32 = 1;
-    pub const RED: u32 = 4;
-    pub const GREEN: u32 = 5;
-    pub const BLUE: u32 = 6;
-    pub const ALPHA: u32 = 7;
-}
-
-/// The format with this code and these sources of a color's red, green, blue and alpha. `None` if the interpreter does
-/// not convert it. Sources that are all 0 are those of a surface for messages that do not use them.
-pub(super) fn format(code: u32, sources: [u32; 4]) -> Option<ImageFormat> {
-    use select::{ALPHA, BLUE, GREEN, ONE, RED, ZERO};
-    let (_, mut format) = *FORMATS.iter().find(|(known, _)| *known == code)?;
-    format.order = match (format.order, sources) {
-        (order, [ZERO, ZERO, ZERO, ZERO] | [RED, GREEN, BLUE, ALPHA])
-        | (order @ ChannelOrder::R, [RED, ZERO | GREEN, ZERO | BLUE, ONE | ALPHA])
-        | (order @ ChannelOrder::Rg, [RED, GREEN, ZERO | BLUE, ONE | ALPHA]) => order,
-        (ChannelOrder::R, [RED, RED, RED, ONE | ALPHA]) => ChannelOrder::Luminance,
-        (ChannelOrder::R, [RED, RED, RED, RED]) => ChannelOrder::Intensity,
-        (ChannelOrder::R, [ZERO, ZERO, ZERO, RED]) => ChannelOrder::A,
-        (ChannelOrder::A, [ZERO, ZERO, ZERO, ALPHA]) => ChannelOrder::A,
-        _ => return None,
-    };
-    Some(format)
+/// The format with this code. `None` if the interpreter does not convert it.
+pub(super) fn format(code: u32) -> Option<ImageFormat> {
+    let (_, format) = FORMATS.iter().find(|(known, _)| *known == code)?;
+    Some(*format)
 }
 
 #[cfg(test)]
@@ -102,16 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn sources_of_colors_select_the_order() {
-        proves!(EU_082, "codes of formats, and the channels that the sources of colors select");
-        let order = |code, sources| format(code, sources).map(|format| format.order);
-        assert_eq!(order(0xc7, [4, 5, 6, 7]), Some(ChannelOrder::Rgba));
-        assert_eq!(order(0x140, [4, 0, 0, 1]), Some(ChannelOrder::R));
-        assert_eq!(order(0x140, [4, 4, 4, 1]), Some(ChannelOrder::Luminance));
-        assert_eq!(order(0x140, [4; 4]), Some(ChannelOrder::Intensity));
-        assert_eq!(order(0x140, [0, 0, 0, 4]), Some(ChannelOrder::A));
-        assert_eq!(order(0x140, [0; 4]), Some(ChannelOrder::R));
-        // An opaque image is not expressed, and a packed format is not known.
-        assert_eq!((order(0xc7, [4, 5, 6, 1]), order(0xc2, [4, 5, 6, 7])), (None, None));
+    fn formats_by_their_codes() {
+        proves!(EU_082, "codes of formats; packed ones are refused");
+        let found = |code| format(code).map(|ImageFormat { order, channel }| (order, channel));
+        assert_eq!(found(0xc7), Some((ChannelOrder::Rgba, Channel::Unorm8)));
+        assert_eq!(found(0x146), Some((ChannelOrder::Luminance, Channel::Unorm8)));
+        assert_eq!(found(0xc2), None);
     }
 }

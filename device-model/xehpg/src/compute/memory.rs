@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory of a walker's threads during one step: addresses of messages, code, images and samplers (EU-040 to EU-047).
 
+mod images;
 mod lanes;
 
 use arctic_eu::exec::memory::{
@@ -11,7 +12,7 @@ use arctic_eu::exec::{FaultKind, Fetch};
 use super::bases::{ADDRESS, Bases};
 use super::replay::AtomicAccess;
 use super::sampler::{self, SAMPLER_BYTES};
-use super::surface::{NULL_IMAGE, STATE_BYTES, SurfaceMemory, SurfaceState};
+use super::surface::{STATE_BYTES, SurfaceMemory, SurfaceState};
 use super::surfaces::{Heap, StateName, Surfaces};
 use crate::memory::{self, CellValue, Fault, FaultReason, Gam, Space, Span, Updated, cell};
 
@@ -71,7 +72,17 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     /// The memory of a walker for the step of `gam`: the process's `space`, and addresses relative to the walker's `bases`.
     /// `surfaces` is kept by the walker from its first step to its last.
     pub fn new(gam: &'s mut Gam<'m>, space: Space, bases: &'s Bases, surfaces: &'s mut Surfaces) -> Self {
-        KernelMemory { gam, space, bases, surfaces, cost: 0, fault: None, messages: 0, remote_atomics: 0 }
+        KernelMemory {
+            gam,
+            space,
+            bases,
+            surfaces,
+            cost: 0,
+            fault: None,
+            messages: 0,
+            remote_atomics: 0,
+            may_send: true,
+        }
     }
 
     /// Takes the last access that has failed, for the report of a page fault. It explains a [`MemoryFault`] of the kind
@@ -396,12 +407,7 @@ impl Memory for KernelMemory<'_, '_> {
     }
 
     fn image(&mut self, surface: Surface) -> Result<Image, MemoryFault> {
-        let name = StateName::of(surface).ok_or(FaultKind::Surface)?;
-        let state = match self.surfaces.find(name) {
-            Some(state) => *state,
-            None => self.decode(name)?,
-        };
-        Ok(state.image?)
+        self.stored_image(surface)
     }
 
     /// A sampler by number is in the walker's table, a bindless one at the pointer from the bindless base on. The pointer
@@ -423,18 +429,19 @@ impl Memory for KernelMemory<'_, '_> {
     }
 
     fn read_texel(&mut self, image: &Image, at: [u32; 3], bytes: &mut [u8]) -> Result<(), MemoryFault> {
-        if image.handle == NULL_IMAGE {
-            bytes.fill(0);
-            return Ok(());
-        }
-        self.load(image.texel(at) & ADDRESS, bytes)
+        self.load_texel(image, at, bytes)
     }
 
     fn write_texel(&mut self, image: &Image, at: [u32; 3], bytes: &[u8]) -> Result<(), MemoryFault> {
-        if image.handle == NULL_IMAGE {
-            return Ok(());
-        }
-        self.store(image.texel(at) & ADDRESS, bytes)
+        self.store_texel(image, at, bytes)
+    }
+
+    fn read_row(&mut self, image: &Image, x: u32, y: u32, bytes: &mut [u8]) -> Result<(), MemoryFault> {
+        self.load_row(image, x, y, bytes)
+    }
+
+    fn write_row(&mut self, image: &Image, x: u32, y: u32, bytes: &[u8]) -> Result<(), MemoryFault> {
+        self.store_row(image, x, y, bytes)
     }
 
     /// [`REMOTE_COST`] for each message to a client. A message of the kernel has ended.

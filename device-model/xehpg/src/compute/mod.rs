@@ -13,6 +13,7 @@ pub mod saved;
 mod state;
 mod surface;
 mod surfaces;
+mod texels;
 mod time;
 mod unit;
 mod walker;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! RENDER_SURFACE_STATE: what a surface of a kernel is (EU-041, EU-043).
 
+use arctic_base::blitter::tiling::{self, Layout, TILE_4, TILE_X, Tiling};
 use arctic_base::command::Field;
 use arctic_eu::exec::FaultKind;
-use arctic_eu::exec::memory::{Channel, ChannelOrder, Dimensions, Image, ImageFormat};
+use arctic_eu::exec::memory::{Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat};
 
 use super::formats;
+use super::texels::{Planes, Texels};
 
 /// Dwords of a surface state.
 pub const STATE_DWORDS: usize = 16;
@@ -28,7 +30,8 @@ mod fields {
     pub const SAMPLES: Field = Field::value("Number of Multisamples", 4, 5, 3);
     pub const MINIMUM_ELEMENT: Field = Field::value("Minimum Array Element", 4, 28, 18);
     pub const MINIMUM_LEVEL: Field = Field::value("Surface Min LOD", 5, 7, 4);
-    pub const OFFSET: Field = Field::hex("X Offset, Y Offset", 5, 31, 21);
+    pub const Y_OFFSET: Field = Field::value("Y Offset", 5, 23, 21);
+    pub const X_OFFSET: Field = Field::value("X Offset", 5, 31, 25);
     pub const AUXILIARY_MODE: Field = Field::value("Auxiliary Surface Mode", 6, 2, 0);
     pub const RED: Field = Field::value("Shader Channel Select Red", 7, 27, 25);
     pub const GREEN: Field = Field::value("Shader Channel Select Green", 7, 24, 22);
@@ -49,18 +52,28 @@ mod surface_type {
     pub const NULL: u32 = 7;
 }
 
+/// Values of [`fields::TILE_MODE`].
+mod tile_mode {
+    pub const LINEAR: u32 = 0;
+    pub const TILE_64: u32 = 1;
+    pub const X: u32 = 2;
+}
+
+/// Values of [`fields::AUXILIARY_MODE`].
+mod auxiliary_mode {
+    pub const NONE: u32 = 0;
+    pub const CCS_E: u32 = 5;
+}
+
 /// [`fields::FORMAT`] of a buffer of bytes.
 const RAW: u32 = 0x1ff;
 /// Bits of a buffer's last entry in the fields of width and height; the rest is in that of the depth.
 const LAST_IN_WIDTH: u32 = 7;
 const LAST_IN_HEIGHT: u32 = 14;
 /// Rows in a unit of [`fields::QPITCH`].
-const QPITCH_ROWS: u64 = 4;
-
-/// [`Image::handle`] of an image in linear memory.
-pub const LINEAR: u64 = 0;
-/// [`Image::handle`] of a null surface: its texels read 0 and are not written.
-pub const NULL_IMAGE: u64 = 1;
+const QPITCH_ROWS: u32 = 4;
+/// Texels in a unit of [`fields::X_OFFSET`] and [`fields::Y_OFFSET`].
+const OFFSET_TEXELS: u32 = 4;
 
 /// The memory of a surface, as messages with untyped elements access it. Addresses have 48 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +105,18 @@ pub enum SurfaceMemory {
 pub struct SurfaceState {
     /// Its memory for messages with untyped elements.
     pub memory: SurfaceMemory,
-    /// Its texels for typed, media block and sampler messages. The fault is [`FaultKind::Image`] for an image that is tiled
-    /// or compressed, or that the interpreter does not convert, and [`FaultKind::Surface`] for what is no image.
-    pub image: Result<Image, FaultKind>,
+    /// Its texels for typed, media block and sampler messages. The fault is [`FaultKind::Image`] for an image that is not
+    /// modelled, or that the interpreter does not convert, and [`FaultKind::Surface`] for what is no image.
+    pub image: Result<StoredImage, FaultKind>,
+}
+
+/// An image, and where its texels are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredImage {
+    /// The image. Its handle is 0.
+    pub image: Image,
+    /// Its texels.
+    pub texels: Texels,
 }
 
 impl SurfaceState {
@@ -117,7 +139,7 @@ impl SurfaceState {
                 (SurfaceMemory::Scratch { base, pitch, threads: entries }, Err(FaultKind::Surface))
             }
             surface_type::NULL => (SurfaceMemory::Null, Ok(null_image())),
-            _ => (SurfaceMemory::Texels, linear_image(words, base, pitch)),
+            _ => (SurfaceMemory::Texels, stored_image(words, base, pitch)),
         };
         SurfaceState { memory, image }
     }
@@ -133,12 +155,33 @@ fn entries(words: &[u32]) -> u64 {
 }
 
 fn format(words: &[u32]) -> Result<ImageFormat, FaultKind> {
+    formats::format(fields::FORMAT.get(words)).ok_or(FaultKind::Image)
+}
+
+/// What samplers return as the components of a color. Sources that are all 0 are those of a surface for messages that do not use
+/// them.
+fn components(words: &[u32]) -> Result<[Component; 4], FaultKind> {
     let sources = [fields::RED, fields::GREEN, fields::BLUE, fields::ALPHA].map(|field| field.get(words));
-    formats::format(fields::FORMAT.get(words), sources).ok_or(FaultKind::Image)
+    if sources == [0; 4] {
+        return Ok(Component::COLOR);
+    }
+    let mut components = Component::COLOR;
+    for (component, source) in components.iter_mut().zip(sources) {
+        *component = match source {
+            0 => Component::Zero,
+            1 => Component::One,
+            4 => Component::Red,
+            5 => Component::Green,
+            6 => Component::Blue,
+            7 => Component::Alpha,
+            _ => return Err(FaultKind::Image),
+        };
+    }
+    Ok(components)
 }
 
 /// The image of one row that a buffer of texels is.
-fn typed_buffer(words: &[u32], base: u64, pitch: u64, entries: u64) -> Result<Image, FaultKind> {
+fn typed_buffer(words: &[u32], base: u64, pitch: u64, entries: u64) -> Result<StoredImage, FaultKind> {
     let format = format(words)?;
     // The interpreter has texels one behind the other.
     let width = u32::try_from(entries).map_err(|_| FaultKind::Image)?;
@@ -146,7 +189,7 @@ fn typed_buffer(words: &[u32], base: u64, pitch: u64, entries: u64) -> Result<Im
         return Err(FaultKind::Image);
     }
     let bytes = entries.saturating_mul(pitch);
-    Ok(Image {
+    let image = Image {
         base,
         width,
         height: 1,
@@ -156,55 +199,90 @@ fn typed_buffer(words: &[u32], base: u64, pitch: u64, entries: u64) -> Result<Im
         dimensions: Dimensions::One,
         array: false,
         format,
-        handle: LINEAR,
-    })
+        components: components(words)?,
+        handle: 0,
+    };
+    Ok(StoredImage { image, texels: Texels::Planes(linear_planes(&image)) })
 }
 
-/// A linear image of one level.
-fn linear_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<Image, FaultKind> {
-    let refused = [
-        fields::TILE_MODE,
-        fields::SAMPLES,
-        fields::MINIMUM_ELEMENT,
-        fields::MINIMUM_LEVEL,
-        fields::OFFSET,
-        fields::AUXILIARY_MODE,
-        fields::COMPRESSED,
-    ];
+/// The planes of an image as its fields describe them.
+fn linear_planes(image: &Image) -> Planes {
+    Planes {
+        surface: tiling::Surface::new(image.base, image.pitch.cast_signed(), Tiling::Linear),
+        texel_bytes: texel_bytes(image.format),
+        rows: 0,
+        first: 0,
+        corner: [0; 2],
+    }
+}
+
+/// At most 16.
+fn texel_bytes(format: ImageFormat) -> u32 {
+    u32::try_from(format.texel_bytes()).unwrap_or(0)
+}
+
+/// An image of one level.
+fn stored_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<StoredImage, FaultKind> {
+    let refused = [fields::SAMPLES, fields::MINIMUM_LEVEL];
     if refused.iter().any(|field| field.is_set(words)) {
         return Err(FaultKind::Image);
     }
-    let format = format(words)?;
+    let (format, components) = (format(words)?, components(words)?);
     let size = |field: Field| field.get(words).saturating_add(1);
     let (width, height, depth) = (size(fields::WIDTH), size(fields::HEIGHT), size(fields::DEPTH));
-    let array = fields::ARRAY.is_set(words);
-    let qpitch = u64::from(fields::QPITCH.get(words)).saturating_mul(QPITCH_ROWS);
-    let rows = if qpitch == 0 { u64::from(height) } else { qpitch };
-    let (height, depth, pitch, dimensions) = match (fields::TYPE.get(words), array) {
+    let (kind, array) = (fields::TYPE.get(words), fields::ARRAY.is_set(words));
+    let distance = fields::QPITCH.get(words).saturating_mul(QPITCH_ROWS);
+    let rows = if distance == 0 { height } else { distance };
+    let tiling = tiling(words, format)?;
+    let (height, depth, pitch, dimensions) = match (kind, array) {
+        // Lines have no tiled layout in the model.
+        (surface_type::LINE, _) if tiling != Tiling::Linear => return Err(FaultKind::Image),
         (surface_type::LINE, false) => (1, 1, pitch, Dimensions::One),
         // The distance between lines is in texels (Mesa isl_surface_state.c `get_qpitch`).
-        (surface_type::LINE, true) => (depth, 1, qpitch.saturating_mul(format.texel_bytes() as u64), Dimensions::Two),
+        (surface_type::LINE, true) => {
+            (depth, 1, u64::from(distance).saturating_mul(texel_bytes(format).into()), Dimensions::Two)
+        }
         (surface_type::PLANE, false) => (height, 1, pitch, Dimensions::Two),
         (surface_type::PLANE, true) | (surface_type::VOLUME, _) => (height, depth, pitch, Dimensions::Three),
         _ => return Err(FaultKind::Image),
     };
-    Ok(Image {
-        base,
-        width,
-        height,
-        depth,
-        pitch,
-        slice: rows.saturating_mul(pitch),
-        dimensions,
-        array,
-        format,
-        handle: LINEAR,
-    })
+    let slice = u64::from(rows).saturating_mul(pitch);
+    let image = Image { base, width, height, depth, pitch, slice, dimensions, array, format, components, handle: 0 };
+    let compressed = match fields::AUXILIARY_MODE.get(words) {
+        // NEO's images that are made of buffers are decompressed by the cache.
+        auxiliary_mode::NONE => fields::COMPRESSED.is_set(words),
+        auxiliary_mode::CCS_E => true,
+        _ => return Err(FaultKind::Image),
+    };
+    let offset = |field: Field| field.get(words).saturating_mul(OFFSET_TEXELS);
+    let planes = linear_planes(&image);
+    let texels = Texels::Planes(Planes {
+        surface: tiling::Surface { tiling, compressed, ..planes.surface },
+        rows,
+        first: fields::MINIMUM_ELEMENT.get(words),
+        corner: [offset(fields::X_OFFSET), offset(fields::Y_OFFSET)],
+        ..planes
+    });
+    Ok(StoredImage { image, texels })
 }
 
-/// The image of a null surface: without texels. Samplers read its only texel, which is 0 ([`NULL_IMAGE`]).
-fn null_image() -> Image {
-    Image {
+/// The layout of an image's texels.
+fn tiling(words: &[u32], format: ImageFormat) -> Result<Tiling, FaultKind> {
+    let layout = match fields::TILE_MODE.get(words) {
+        tile_mode::LINEAR => return Ok(Tiling::Linear),
+        tile_mode::TILE_64 => {
+            let volume = fields::TYPE.get(words) == surface_type::VOLUME;
+            Layout::tile64_of(texel_bytes(format), volume).ok_or(FaultKind::Image)?
+        }
+        tile_mode::X => &TILE_X,
+        _ => &TILE_4,
+    };
+    Ok(Tiling::Tiled(layout))
+}
+
+/// The image of a null surface: without texels. Samplers read its only texel, which is 0.
+fn null_image() -> StoredImage {
+    let image = Image {
         base: 0,
         width: 0,
         height: 0,
@@ -214,8 +292,10 @@ fn null_image() -> Image {
         dimensions: Dimensions::Three,
         array: false,
         format: ImageFormat { order: ChannelOrder::Rgba, channel: Channel::Unorm8 },
-        handle: NULL_IMAGE,
-    }
+        components: Component::COLOR,
+        handle: 0,
+    };
+    StoredImage { image, texels: Texels::Null }
 }
 
 #[cfg(test)]
@@ -280,7 +360,7 @@ mod tests {
         assert_eq!(structured, SurfaceState { memory, image: Err(FaultKind::Surface) });
         let typed = with(&[(0, 4 << 29 | 0xd7 << 18), (2, 9), (3, 3)]);
         assert_eq!(typed.memory, SurfaceMemory::Buffer { base: 0x80ff_ffdf_0000, bytes: 40 });
-        let image = typed.image.unwrap();
+        let image = typed.image.unwrap().image;
         assert_eq!((image.width, image.height, image.dimensions), (10, 1, Dimensions::One));
         let gaps = with(&[(0, 4 << 29 | 0xd7 << 18), (2, 9), (3, 7)]);
         assert_eq!(
@@ -295,46 +375,104 @@ mod tests {
         let scratch = with(&[(0, 6 << 29 | 0x1ff << 18), (2, 0x1f << 16 | 0x7f), (3, 0xfff)]);
         assert_eq!(scratch.memory, SurfaceMemory::Scratch { base: 0x80ff_ffdf_0000, pitch: 0x1000, threads: 4096 });
         let null = with(&[(0, 7 << 29)]);
-        assert_eq!((null.memory, null.image.unwrap().handle), (SurfaceMemory::Null, NULL_IMAGE));
+        assert_eq!((null.memory, null.image.unwrap().texels), (SurfaceMemory::Null, Texels::Null));
     }
+
+    const SELECT: (usize, u32) = (7, 4 << 25 | 5 << 22 | 6 << 19 | 7 << 16);
+
+    fn image(changes: &[(usize, u32)]) -> Result<StoredImage, FaultKind> {
+        with(&[&[SELECT], changes].concat()).image
+    }
+
+    fn planes(changes: &[(usize, u32)]) -> Planes {
+        match image(changes).unwrap().texels {
+            Texels::Planes(planes) => planes,
+            Texels::Null => panic!("a null surface"),
+        }
+    }
+
+    const BASE: u64 = 0x80ff_ffdf_0000;
 
     #[test]
     fn linear_images() {
-        const SELECT: (usize, u32) = (7, 4 << 25 | 5 << 22 | 6 << 19 | 7 << 16);
-        let image = |changes: &[(usize, u32)]| with(&[&[SELECT], changes].concat()).image;
+        let image = |changes: &[(usize, u32)]| image(changes).map(|stored| stored.image);
         // 20 x 10 texels of RGBA8 in rows of 128 bytes; three of them, at distances of 12 rows.
         let (size, pitch) = ((2, 9 << 16 | 19), (3, 2 << 21 | 127));
         let plane = image(&[(0, 1 << 29 | 0xc7 << 18), size, pitch]).unwrap();
         assert_eq!((plane.width, plane.height, plane.depth), (20, 10, 1));
         assert_eq!((plane.dimensions, plane.array, plane.pitch), (Dimensions::Two, false, 128));
-        assert_eq!(plane.texel([3, 2, 0]), 0x80ff_ffdf_0000 + 2 * 128 + 12);
-        let planes = image(&[(0, 1 << 29 | 1 << 28 | 0xc7 << 18), (1, 3), size, pitch]).unwrap();
-        assert_eq!((planes.depth, planes.slice, planes.array), (3, 12 * 128, true));
+        assert_eq!(plane.texel([3, 2, 0]), BASE + 2 * 128 + 12);
+        let array = [(0, 1 << 29 | 1 << 28 | 0xc7 << 18), (1, 3), size, pitch];
+        let elements = image(&array).unwrap();
+        assert_eq!((elements.depth, elements.slice, elements.array), (3, 12 * 128, true));
+        assert_eq!(planes(&array).texel([3, 2, 1]).address, BASE + (12 + 2) * 128 + 12);
         let volume = image(&[(0, 2 << 29 | 0xc7 << 18), (1, 3), size, pitch]).unwrap();
         assert_eq!((volume.depth, volume.slice, volume.dimensions), (3, 12 * 128, Dimensions::Three));
         let line = image(&[(0, 0xc7 << 18), size, pitch]).unwrap();
         assert_eq!((line.width, line.height, line.dimensions), (20, 1, Dimensions::One));
-        let lines = image(&[(0, 1 << 28 | 0xc7 << 18), (1, 8), size, pitch]).unwrap();
+        let array = [(0, 1 << 28 | 0xc7 << 18), (1, 8), size, pitch];
+        let lines = image(&array).unwrap();
         assert_eq!((lines.height, lines.depth, lines.pitch, lines.array), (3, 1, 32 * 4, true));
+        assert_eq!(planes(&array).texel([3, 2, 0]).address, BASE + 2 * 32 * 4 + 12);
+    }
+
+    /// The layouts are the copy engine's: places of some texels of each, of element 5 of arrays whose elements begin within a
+    /// tile, of slices of volumes, and beside the corner of an image within a surface.
+    #[test]
+    fn tiled_images() {
+        proves!(EU_085, "places of texels in Tile4, Tile64, Tile64 of volumes and X, of array elements and slices");
+        let place = |mode: u32, kind: u32, changes: &[(usize, u32)], at| {
+            let shape = [(0, kind << 29 | 0xc7 << 18 | mode << 12), (1, 9), (2, 99 << 16 | 99), (3, 99 << 21 | 511)];
+            planes(&[&shape, changes].concat()).texel(at).address - BASE
+        };
+        let tile4 = |at, changes: &[(usize, u32)]| place(3, 1, changes, at);
+        assert_eq!(tile4([4, 0, 0], &[]), 0x40);
+        assert_eq!([tile4([16, 0, 0], &[]), tile4([0, 1, 0], &[]), tile4([0, 4, 0], &[])], [0x200, 0x10, 0x100]);
+        assert_eq!([tile4([32, 0, 0], &[]), tile4([0, 32, 0], &[])], [0x1000, 0x4000]);
+        // Element 1 begins in row 36, which is row 4 of the second row of tiles.
+        assert_eq!(place(3, 1, &[(0, 1 << 29 | 1 << 28 | 0xc7 << 18 | 3 << 12)], [0, 0, 1]), 0x4100);
+        assert_eq!(tile4([0, 0, 0], &[(4, 1 << 18)]), 0x4100, "the first element");
+        assert_eq!(tile4([0, 0, 0], &[(5, 4 << 25 | 1 << 21)]), 0x300, "16 texels to the right and 4 rows down");
+        assert_eq!([place(2, 1, &[], [0, 1, 0]), place(2, 1, &[], [127, 0, 0])], [0x200, 0x1fc]);
+        assert_eq!([place(1, 1, &[], [32, 0, 0]), place(1, 1, &[], [0, 32, 0])], [0x1000, 0x4000]);
+        // Slices of volumes: in one tile, and 36 rows, which is one row of four tiles, further on.
+        let volume = |at| place(1, 2, &[], at);
+        assert_eq!([volume([0, 0, 1]), volume([0, 0, 4]), volume([0, 0, 8])], [0x80, 0x4000, 0x8000]);
+        assert_eq!([volume([32, 0, 0]), volume([0, 32, 0]), volume([0, 0, 16])], [0x1_0000, 0x4_0000, 0x4_0000]);
+        assert!(image(&[(0, 3 << 12 | 0xc7 << 18)]).is_err(), "a tiled line");
+    }
+
+    #[test]
+    fn components_of_colors() {
+        proves!(EU_082, "samplers return the components that the sources of a surface select");
+        use Component::{Alpha, Blue, Green, One, Red, Zero};
+        let components = |sources: [u32; 4]| {
+            let word = sources[0] << 25 | sources[1] << 22 | sources[2] << 19 | sources[3] << 16;
+            with(&[(0, 1 << 29 | 0x140 << 18), (7, word)]).image.map(|stored| stored.image.components)
+        };
+        assert_eq!(components([4, 5, 6, 7]), Ok(Component::COLOR));
+        assert_eq!(components([0; 4]), Ok(Component::COLOR));
+        assert_eq!(components([6, 5, 4, 1]), Ok([Blue, Green, Red, One]));
+        assert_eq!(components([0, 0, 7, 4]), Ok([Zero, Zero, Alpha, Red]));
+        assert_eq!(components([4, 4, 4, 2]), Err(FaultKind::Image), "a source that is reserved");
+    }
+
+    #[test]
+    fn compressed_images() {
+        let compressed = |mode, enabled: u32| {
+            let changes = [(0, 1 << 29 | 0xc7 << 18), (6, mode), (7, SELECT.1 | enabled << 30)];
+            planes(&changes).texel([0; 3]).compressed
+        };
+        assert_eq!([compressed(0, 0), compressed(5, 0), compressed(0, 1)], [false, true, true]);
     }
 
     #[test]
     fn other_images_are_refused() {
         proves!(
             EU_043,
-            "tiled and compressed images, cubes, levels and unknown formats are refused by name; untyped messages have no access"
+            "cubes, levels, samples, other compression and unknown formats are refused by name; untyped messages have no access"
         );
-        let changes = [
-            (0, 1 << 29 | 0xc7 << 18 | 3 << 12),
-            (0, 3 << 29 | 0xc7 << 18),
-            (0, 1 << 29 | 0x1ff << 18),
-            (4, 1 << 3),
-            (4, 1 << 18),
-            (5, 1 << 4),
-            (5, 1 << 25),
-            (6, 5),
-            (7, 1 << 30),
-        ];
+        let changes = [(0, 3 << 29 | 0xc7 << 18), (0, 1 << 29 | 0x1ff << 18), (4, 1 << 3), (5, 1 << 4), (6, 4)];
         for change in changes {
             let state = with(&[(0, 1 << 29 | 0xc7 << 18), change]);
             assert_eq!((state.memory, state.image), (SurfaceMemory::Texels, Err(FaultKind::Image)), "{change:x?}");
@@ -349,9 +487,9 @@ mod tests {
             words[0] = words[0] & !(7 << 29) | kind << 29;
             for plain in [false, true] {
                 if plain {
-                    // Without tiling and compression, and with a format that is known.
-                    words[0] = words[0] & !(0x1ff << 18 | 3 << 12) | 0xc7 << 18;
-                    (words[4], words[5], words[6], words[7]) = (0, 0, 0, 0);
+                    // With one sample, one level, and a format that is known.
+                    words[0] = words[0] & !(0x1ff << 18) | 0xc7 << 18;
+                    (words[4], words[5], words[6], words[7]) = (words[4] & !0x38, words[5] & !0xf0, words[6] & 5, 0);
                 }
                 let state = SurfaceState::decode(&words);
                 match state.memory {
@@ -363,9 +501,14 @@ mod tests {
                     }
                     SurfaceMemory::Null | SurfaceMemory::Texels => {}
                 }
-                if let Ok(image) = state.image {
+                if let Ok(StoredImage { image, texels }) = state.image {
                     proptest::prop_assert!(image.base <= ADDRESS && image.pitch <= 1 << 50 && image.slice <= 1 << 50);
                     let _ = image.texel([image.width, image.height, image.depth]);
+                    if let Texels::Planes(planes) = texels {
+                        let place = planes.texel([image.width, image.height, image.depth]);
+                        proptest::prop_assert!(place.address <= ADDRESS && place.run > 0);
+                        let _ = planes.byte(u64::MAX, u32::MAX, u32::MAX);
+                    }
                 }
             }
         }

@@ -92,14 +92,25 @@ impl Surfaces {
     /// The decoded state of this name.
     #[inline]
     pub(super) fn find(&self, name: StateName) -> Option<&SurfaceState> {
-        let index = match name {
+        self.state(self.index(name))
+    }
+
+    /// The state with this index.
+    #[inline]
+    pub(super) fn state(&self, index: u16) -> Option<&SurfaceState> {
+        self.states.get(usize::from(index))
+    }
+
+    /// Index of the state of this name, which it has until the next one is inserted.
+    #[inline]
+    pub(super) fn index(&self, name: StateName) -> u16 {
+        match name {
             StateName::Binding(index) => self.bindings[usize::from(index)],
             StateName::Offset(heap, offset) => match self.slots[slot(offset)] {
                 Some((found, at, index)) if (found, at) == (heap, offset) => index,
                 _ => EMPTY,
             },
-        };
-        self.states.get(usize::from(index))
+        }
     }
 
     /// Keeps a decoded state.

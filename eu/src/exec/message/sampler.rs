@@ -129,11 +129,12 @@ pub fn execute(sample: &Sample, sent: Sent<'_, '_>) -> Result<(), MessageFault> 
                 let z = if level { 3 } else { 2 };
                 let at = [parameter(0), parameter(1), parameter(z)].map(u32::cast_signed);
                 // An image has one level.
-                if level && parameter(2) != 0 {
+                let color = if level && parameter(2) != 0 {
                     border(&image, [0; 4])
                 } else {
                     fetch(memory, &image, at, None).map_err(failed)?
-                }
+                };
+                image.select(color)
             }
             (Kind::Samples, _) => [1, 0, 0, 0],
             (Kind::Sample(skip, step), Some(sampler)) => {
@@ -142,7 +143,7 @@ pub fn execute(sample: &Sample, sent: Sent<'_, '_>) -> Result<(), MessageFault> 
                     Level::Zero => 0.0,
                     Level::Parameter => f32::from_bits(parameter(0)),
                 };
-                filtered(memory, &image, sampler, level, at).map_err(failed)?
+                image.select(filtered(memory, &image, sampler, level, at).map_err(failed)?)
             }
             (Kind::Sample(..), None) => return Err(FaultKind::Surface.into()),
         };

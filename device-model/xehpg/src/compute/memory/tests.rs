@@ -18,11 +18,14 @@ use crate::memory::region::SharedRegion;
 use crate::memory::{Memory as CardMemory, Tlb};
 
 mod atomics;
+mod images;
 mod lanes;
 mod retries;
 mod surfaces;
 
 const LOCAL: usize = 8 << 20;
+/// Control data of compressed local memory, at its end.
+const FLAT_CCS: u64 = (LOCAL - LOCAL / 256) as u64;
 const ROOT: u64 = 0x1000;
 const SPACE: Space = Space::Ppgtt(ROOT);
 
@@ -144,6 +147,7 @@ impl World {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         let local = SharedRegion::anonymous(LOCAL).unwrap();
         let card = CardMemory::new(XE_HPG.page_tables, local, ggtt, Arc::new(OneClient(client.clone())));
+        let card = card.with_flat_ccs(FLAT_CCS);
         let entry = |table: u64, index: u64, value: u64| {
             card.local().slice(table + index * 8, 8).unwrap().store(value, 0, Ordering::Release).unwrap();
         };

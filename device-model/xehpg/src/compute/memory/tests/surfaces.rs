@@ -164,14 +164,14 @@ fn samplers() {
 
 #[test]
 fn images() {
-    proves!([EU_043, EU_084], "a linear image is read and written; an image that is tiled is refused by name");
+    proves!([EU_043, EU_084], "a linear image is read and written; one with several samples is refused by name");
     let world = World::new();
     let mut words = buffer(LOCAL_VA, 1);
     words[0] = 1 << 29 | 0xc7 << 18;
     words[2] = 3 << 16 | 7;
     words[3] = 63;
     world.put_state(0x40, &words);
-    words[0] |= 3 << 12;
+    words[4] |= 1 << 3;
     world.put_state(0x80, &words);
     world.write(LOCAL_VA + 2 * 64 + 5 * 4, &[1, 2, 3, 4]);
     world.once(|memory| {
