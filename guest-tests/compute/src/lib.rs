@@ -14,6 +14,7 @@ mod library;
 pub mod mandelbrot;
 mod numbers;
 mod opencl;
+pub mod picture;
 pub mod problem;
 pub mod programs;
 pub mod report;

@@ -2,6 +2,7 @@
 //! A problem: one launch of a kernel, and what its buffers hold afterwards.
 
 use crate::half::from_half;
+use crate::picture::Picture;
 
 /// One launch of a kernel.
 #[derive(Clone, Debug)]
@@ -30,10 +31,36 @@ pub enum Argument {
         /// Expected contents afterwards.
         expected: Expected,
     },
+    /// An image that the kernel reads.
+    Image {
+        /// Its dimensions, format and memory.
+        picture: Picture,
+        /// Its texels, one behind the other.
+        texels: Vec<u8>,
+    },
+    /// An image that the kernel writes: its texels before the launch, and those expected afterwards.
+    OutputImage {
+        /// Its dimensions, format and memory.
+        picture: Picture,
+        /// Texels before the launch.
+        before: Vec<u8>,
+        /// Expected texels afterwards.
+        expected: Expected,
+    },
     /// Shared local memory of this many bytes.
     Local(usize),
     /// A value.
     Scalar(Vec<u8>),
+}
+
+impl Argument {
+    /// What the memory of an output holds before the launch, and what is expected in it afterwards.
+    pub fn output(&self) -> Option<(&[u8], &Expected)> {
+        match self {
+            Self::Output { before, expected } | Self::OutputImage { before, expected, .. } => Some((before, expected)),
+            _ => None,
+        }
+    }
 }
 
 /// The type of a buffer's elements.
@@ -209,6 +236,17 @@ pub struct Mismatch {
     pub expected: String,
 }
 
+/// The kernel and its images.
+impl std::fmt::Display for Problem {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.kernel)?;
+        self.arguments.iter().try_for_each(|argument| match argument {
+            Argument::Image { picture, .. } | Argument::OutputImage { picture, .. } => write!(out, ", {picture}"),
+            _ => Ok(()),
+        })
+    }
+}
+
 impl Problem {
     /// A launch of `items` items in one dimension, in groups of `group`, without arguments.
     pub fn linear(kernel: &'static str, items: usize, group: usize) -> Self {
@@ -236,6 +274,26 @@ impl Problem {
     pub fn output_over(mut self, before: Vec<u8>, expected: Expected) -> Self {
         debug_assert_eq!(before.len(), expected.bytes.len());
         self.arguments.push(Argument::Output { before, expected });
+        self
+    }
+
+    /// Adds an image that the kernel reads.
+    pub fn image(mut self, picture: Picture, texels: Vec<u8>) -> Self {
+        debug_assert_eq!(texels.len(), picture.bytes());
+        self.arguments.push(Argument::Image { picture, texels });
+        self
+    }
+
+    /// Adds an image that the kernel writes, with texels that are no result before.
+    pub fn output_image(self, picture: Picture, expected: Expected) -> Self {
+        let before = vec![0xa5; expected.bytes.len()];
+        self.output_image_over(picture, before, expected)
+    }
+
+    /// Adds an image with the texels `before` that the kernel changes.
+    pub fn output_image_over(mut self, picture: Picture, before: Vec<u8>, expected: Expected) -> Self {
+        debug_assert_eq!((before.len(), expected.bytes.len()), (picture.bytes(), picture.bytes()));
+        self.arguments.push(Argument::OutputImage { picture, before, expected });
         self
     }
 
@@ -271,10 +329,7 @@ impl Problem {
     /// Compares the contents of the output buffers, in the order of the arguments, and the printed text with what is
     /// expected. Returns the first difference.
     pub fn check(&self, outputs: &[Vec<u8>], printed: &str) -> Result<(), String> {
-        let expected = self.arguments.iter().filter_map(|argument| match argument {
-            Argument::Output { expected, .. } => Some(expected),
-            _ => None,
-        });
+        let expected = self.arguments.iter().filter_map(|argument| argument.output().map(|(_, expected)| expected));
         let several = outputs.len() > 1;
         for (index, (expected, found)) in expected.zip(outputs).enumerate() {
             expected.compare(found).map_err(|mismatch| match several {

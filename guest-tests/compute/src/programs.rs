@@ -63,12 +63,13 @@ program!(NARROW, "narrow", "Bytes and words.");
 program!(MATH, "math", "Mathematical functions.");
 program!(ENDLESS, "endless", "A loop without an end.");
 program!(SOURCE, "source", "A program that the guest compiles.");
+program!(IMAGES, "images", "Images.");
 program!(SCALE, "scale", Bindless, OPTIONS, "Multiples of a vector, for Level Zero.");
 
 /// The programs that the host builds: all but the one that the guest compiles.
-pub const BUILT: [Program; 20] = [
+pub const BUILT: [Program; 21] = [
     VADD, SAXPY, REDUCE, ATOMICS, TRANSPOSE, SGEMM, MANDELBROT, INT64, HALF, SUBGROUPS, PRINT, CALLS, PRIVATE, GENERIC,
-    SWITCH, NARROW, MATH, SCALE, NESTED, ENDLESS,
+    SWITCH, NARROW, MATH, IMAGES, SCALE, NESTED, ENDLESS,
 ];
 
 /// Directory of the binaries in the image.

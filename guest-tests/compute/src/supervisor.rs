@@ -162,7 +162,7 @@ impl Run {
             name: case.name.into(),
             what: case.what.into(),
             api: case.api.to_string(),
-            items: (case.problem)().items() as u64,
+            items: case.problems.list().iter().map(|problem| problem.items() as u64).sum(),
             verdict,
             detail,
             ..KernelReport::default()

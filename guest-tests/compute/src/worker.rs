@@ -93,21 +93,22 @@ impl<W: Write> Worker<'_, W> {
 
     fn case(&mut self, case: &Case) -> KernelReport {
         let start = Instant::now();
-        let problem = (case.problem)();
+        let problems = case.problems.list();
         let mut report = KernelReport {
             name: case.name.into(),
             what: case.what.into(),
             api: case.api.to_string(),
-            items: problem.items() as u64,
+            items: problems.iter().map(|problem| problem.items() as u64).sum(),
             ..KernelReport::default()
         };
-        match self.launch(case, &problem) {
-            Ok((launched, printed)) => {
-                report.device_seconds = Some(launched.device.as_secs_f64());
-                let checked = problem.check(&launched.outputs, &printed);
+        match self.launch(case, &problems) {
+            Ok(launches) => {
+                report.device_seconds = Some(launches.iter().map(|(launched, _)| launched.device.as_secs_f64()).sum());
+                let checked = check(&problems, &launches);
                 report.verdict = if checked.is_ok() { Verdict::Right } else { Verdict::Wrong };
                 report.detail = checked.err().unwrap_or_default();
-                let stored = (case.name == PICTURE).then(|| self.store(&launched));
+                let picture = launches.first().filter(|_| case.name == PICTURE);
+                let stored = picture.map(|(launched, _)| self.store(launched));
                 if let Some(Err(error)) = stored {
                     report.verdict = Verdict::Failed;
                     report.detail = format!("{error:#}");
@@ -122,8 +123,8 @@ impl<W: Write> Worker<'_, W> {
         report
     }
 
-    /// Runs a case. Returns its results, and what the kernel printed.
-    fn launch(&mut self, case: &Case, problem: &Problem) -> Result<(Launched, String)> {
+    /// Runs the launches of a case. Returns the results of each, and what the kernel printed.
+    fn launch(&mut self, case: &Case, problems: &[Problem]) -> Result<Vec<(Launched, String)>> {
         let binary = || {
             let path = self.job.kernels.join(case.program.binary());
             fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))
@@ -136,8 +137,12 @@ impl<W: Write> Worker<'_, W> {
                     _ => Code::Source(case.program.source),
                 };
                 let opencl = self.opencl.as_ref().context("OpenCL was not opened")?;
-                let run = || opencl.run(code, case.program.options, problem);
-                if problem.printed.is_empty() { Ok((run()?, String::new())) } else { captured(run) }
+                let program = opencl.program(code, case.program.options)?;
+                let launch = |problem: &Problem| {
+                    let run = || opencl.run(&program, problem).with_context(|| problem.to_string());
+                    if problem.printed.is_empty() { Ok((run()?, String::new())) } else { captured(run) }
+                };
+                problems.iter().map(launch).collect()
             }
             Api::LevelZero | Api::LevelZeroIndirect => {
                 let binary = binary()?;
@@ -147,7 +152,8 @@ impl<W: Write> Worker<'_, W> {
                 let level_zero = self.level_zero.as_ref().context("Level Zero was not opened")?;
                 let indirect = case.api == Api::LevelZeroIndirect;
                 let dispatch = if indirect { Dispatch::Indirect } else { Dispatch::Direct };
-                Ok((level_zero.run(&binary, dispatch, problem)?, String::new()))
+                let launch = |problem| Ok((level_zero.run(&binary, dispatch, problem)?, String::new()));
+                problems.iter().map(launch).collect()
             }
         }
     }
@@ -156,6 +162,20 @@ impl<W: Write> Worker<'_, W> {
     fn store(&self, launched: &Launched) -> Result<()> {
         let (Some(path), Some(pixels)) = (&self.job.picture, launched.outputs.first()) else { return Ok(()) };
         fs::write(path, pixels).with_context(|| format!("{} cannot be written", path.display()))
+    }
+}
+
+/// Compares the results of each launch with what is expected. Returns the first difference, with its launch if there are
+/// several.
+fn check(problems: &[Problem], launches: &[(Launched, String)]) -> Result<(), String> {
+    let checked = problems.iter().zip(launches).map(|(problem, (launched, printed))| {
+        problem.check(&launched.outputs, printed).map_err(|difference| (problem, difference))
+    });
+    let mut wrong = checked.filter_map(Result::err);
+    let Some((problem, difference)) = wrong.next() else { return Ok(()) };
+    match problems.len() {
+        1 => Err(difference),
+        all => Err(format!("{} of {all} launches wrong, first {problem}: {difference}", 1 + wrong.count())),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod basic;
 mod groups;
+mod images;
 mod language;
 
 use crate::problem::Problem;
@@ -45,8 +46,27 @@ pub struct Case {
     pub program: Program,
     /// It is run only if it is named.
     pub on_request: bool,
-    /// Makes the problem. Expected results are computed here.
-    pub problem: fn() -> Problem,
+    /// The launches of its kernels.
+    pub problems: Problems,
+}
+
+/// Makes launches of kernels of one program. Expected results are computed here.
+#[derive(Clone, Copy, Debug)]
+pub enum Problems {
+    /// One launch.
+    One(fn() -> Problem),
+    /// Several launches, one after the other.
+    Several(fn() -> Vec<Problem>),
+}
+
+impl Problems {
+    /// The launches.
+    pub fn list(self) -> Vec<Problem> {
+        match self {
+            Self::One(make) => vec![make()],
+            Self::Several(make) => make(),
+        }
+    }
 }
 
 /// Name of the case whose result is the picture.
@@ -76,6 +96,16 @@ pub const CASES: &[Case] = &[
     case("private", "private memory, indexed at run time", programs::PRIVATE, language::private),
     case("generic", "generic pointers", programs::GENERIC, language::generic),
     case("switch", "divergent switch", programs::SWITCH, language::switch),
+    images("image_1d", "lines in all formats, copied, sampled, written", images::lines),
+    images("image_1d_array", "arrays of lines", images::arrays_of_lines),
+    images("image_2d", "planes, tiled, compressed and linear", images::planes),
+    images("image_2d_array", "arrays of planes", images::arrays_of_planes),
+    images("image_3d", "volumes", images::volumes),
+    images("image_buffer", "images of buffers", images::buffers),
+    case("image_read_write", "typed reads and writes of one image", programs::IMAGES, images::read_and_written),
+    images("sampler_outside", "border, edge, repetition, mirror", images::sampled_outside),
+    images("sampler_linear", "means of texels", images::linear_filters),
+    images("image_colors", "order of channels, sRGB, intensity, luminance", images::colors),
     Case { api: Api::LevelZero, ..case("level_zero", "bindless addressing", programs::SCALE, basic::scale) },
     Case {
         api: Api::LevelZeroIndirect,
@@ -87,7 +117,12 @@ pub const CASES: &[Case] = &[
 ];
 
 const fn case(name: &'static str, what: &'static str, program: Program, problem: fn() -> Problem) -> Case {
-    Case { name, what, api: Api::OpenCl, program, on_request: false, problem }
+    Case { name, what, api: Api::OpenCl, program, on_request: false, problems: Problems::One(problem) }
+}
+
+const fn images(name: &'static str, what: &'static str, problems: fn() -> Vec<Problem>) -> Case {
+    let (api, program) = (Api::OpenCl, programs::IMAGES);
+    Case { name, what, api, program, on_request: false, problems: Problems::Several(problems) }
 }
 
 /// Returns the case with this name.
@@ -123,8 +158,15 @@ mod tests {
         let built: BTreeSet<_> = programs::BUILT.iter().map(|program| program.name).collect();
         assert_eq!(used, built);
         for case in CASES {
-            let kernel = (case.problem)().kernel;
-            assert!(case.program.source.contains(&format!("{kernel}(")), "{}: {kernel}", case.name);
+            for problem in case.problems.list() {
+                let kernel = problem.kernel;
+                // Those of images have names of several parts.
+                let name =
+                    kernel.split_once('_').filter(|_| case.program == programs::IMAGES).map_or(kernel, |(_, rest)| {
+                        ["_f", "_i", "_ui"].iter().find_map(|kind| rest.strip_suffix(kind)).unwrap_or(rest)
+                    });
+                assert!(case.program.source.contains(name), "{}: {kernel}", case.name);
+            }
         }
     }
 
@@ -132,21 +174,24 @@ mod tests {
     #[test]
     fn each_problem_can_be_right_and_wrong() {
         for case in CASES {
-            let problem = (case.problem)();
-            for axis in 0..3 {
-                assert!(problem.global[axis].is_multiple_of(problem.local[axis]), "{}", case.name);
+            for problem in case.problems.list() {
+                can_be_right_and_wrong(case, &problem);
             }
-            let (mut before, mut after) = (Vec::new(), Vec::new());
-            for argument in &problem.arguments {
-                if let Argument::Output { before: bytes, expected } = argument {
-                    assert!(!expected.is_empty() && expected.compare(bytes).is_err(), "{}", case.name);
-                    before.push(bytes.clone());
-                    after.push(expected.bytes().to_vec());
-                }
-            }
-            let printed: String = problem.printed.iter().map(|line| format!("{line}\n")).collect();
-            assert_eq!(problem.check(&after, &printed), Ok(()), "{}", case.name);
-            assert!(problem.check(&before, "").is_err(), "{}", case.name);
         }
+    }
+
+    fn can_be_right_and_wrong(case: &Case, problem: &Problem) {
+        for axis in 0..3 {
+            assert!(problem.global[axis].is_multiple_of(problem.local[axis]), "{}", case.name);
+        }
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        for (bytes, expected) in problem.arguments.iter().filter_map(Argument::output) {
+            assert!(!expected.is_empty() && expected.compare(bytes).is_err(), "{}: {problem}", case.name);
+            before.push(bytes.to_vec());
+            after.push(expected.bytes().to_vec());
+        }
+        let printed: String = problem.printed.iter().map(|line| format!("{line}\n")).collect();
+        assert_eq!(problem.check(&after, &printed), Ok(()), "{}: {problem}", case.name);
+        assert!(problem.check(&before, "").is_err(), "{}: {problem}", case.name);
     }
 }

@@ -158,6 +158,7 @@ impl LevelZero {
                     set(size_of::<*mut c_void>(), ptr::from_ref(&memory.start).cast())?;
                     Some(memory)
                 }
+                Argument::Image { .. } | Argument::OutputImage { .. } => bail!("argument {index} is an image"),
                 Argument::Local(size) => {
                     set(*size, ptr::null())?;
                     None

@@ -2,6 +2,7 @@
 //! Runs problems through OpenCL.
 
 mod api;
+mod images;
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -10,6 +11,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use api::{Functions, Raw};
 
+use crate::opencl::images::Image;
+use crate::picture::Picture;
 use crate::problem::{Argument, Problem};
 use crate::report::{DeviceInfo, PciAddress};
 
@@ -31,7 +34,7 @@ pub enum Code<'a> {
 }
 
 /// An object of the driver, which is released on drop.
-struct Object {
+pub struct Object {
     raw: Raw,
     release: unsafe extern "C" fn(Raw) -> i32,
 }
@@ -69,6 +72,7 @@ fn error(status: i32) -> String {
         -4 => "CL_MEM_OBJECT_ALLOCATION_FAILURE",
         -5 => "CL_OUT_OF_RESOURCES",
         -6 => "CL_OUT_OF_HOST_MEMORY",
+        -10 => "CL_IMAGE_FORMAT_NOT_SUPPORTED",
         -11 => "CL_BUILD_PROGRAM_FAILURE",
         -14 => "CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST",
         -36 => "CL_INVALID_COMMAND_QUEUE",
@@ -123,9 +127,8 @@ impl OpenCl {
         Ok((Self { queue, context, device, functions }, info))
     }
 
-    /// Builds a program with the compiler's `options` and runs one of its kernels.
-    pub fn run(&self, code: Code<'_>, options: &str, problem: &Problem) -> Result<Launched> {
-        let program = self.program(code, options)?;
+    /// Runs a kernel of a program.
+    pub fn run(&self, program: &Object, problem: &Problem) -> Result<Launched> {
         let name = CString::new(problem.kernel)?;
         let functions = &self.functions;
         let mut status = 0;
@@ -152,11 +155,12 @@ impl OpenCl {
         // SAFETY: the queue is valid.
         check(unsafe { (functions.clFinish)(self.queue.raw) }, "clFinish")?;
         let device = self.time(&event)?;
-        let outputs = buffers.outputs.iter().map(|(buffer, size)| self.read(buffer, *size)).collect::<Result<_>>()?;
+        let outputs = buffers.outputs.iter().map(|output| self.read_output(output)).collect::<Result<_>>()?;
         Ok(Launched { device, outputs })
     }
 
-    fn program(&self, code: Code<'_>, options: &str) -> Result<Object> {
+    /// Builds a program with the compiler's `options`.
+    pub fn program(&self, code: Code<'_>, options: &str) -> Result<Object> {
         let functions = &self.functions;
         let mut status = 0;
         let program = match code {
@@ -229,7 +233,21 @@ impl OpenCl {
                     let buffer = self.buffer(bytes)?;
                     set(size_of::<Raw>(), ptr::from_ref(&buffer.raw).cast())?;
                     let is_output = matches!(argument, Argument::Output { .. });
-                    if is_output { buffers.outputs.push((buffer, bytes.len())) } else { buffers.inputs.push(buffer) }
+                    if is_output {
+                        buffers.outputs.push(Output::Buffer(buffer, bytes.len()));
+                    } else {
+                        buffers.inputs.push(buffer);
+                    }
+                }
+                Argument::Image { picture, texels } | Argument::OutputImage { picture, before: texels, .. } => {
+                    let is_output = matches!(argument, Argument::OutputImage { .. });
+                    let image = self.image(picture, texels, is_output)?;
+                    set(size_of::<Raw>(), ptr::from_ref(&image.object().raw).cast())?;
+                    if is_output {
+                        buffers.outputs.push(Output::Image(image, *picture));
+                    } else {
+                        buffers.images.push(image);
+                    }
                 }
                 Argument::Local(size) => set(*size, ptr::null())?,
                 Argument::Scalar(bytes) => set(bytes.len(), bytes.as_ptr().cast())?,
@@ -246,6 +264,13 @@ impl OpenCl {
             (self.functions.clCreateBuffer)(self.context.raw, api::MEM_COPY, bytes.len(), start, &mut status)
         };
         object(raw, status, self.functions.clReleaseMemObject, "clCreateBuffer")
+    }
+
+    fn read_output(&self, output: &Output) -> Result<Vec<u8>> {
+        match output {
+            Output::Buffer(buffer, size) => self.read(buffer, *size),
+            Output::Image(image, picture) => self.read_image(image, picture),
+        }
     }
 
     fn read(&self, buffer: &Object, size: usize) -> Result<Vec<u8>> {
@@ -289,12 +314,21 @@ impl OpenCl {
     }
 }
 
-/// The buffers of a launch.
+/// The buffers and images of a launch.
 #[derive(Default)]
 struct Buffers {
     /// Kept until the launch has ended.
     inputs: Vec<Object>,
-    outputs: Vec<(Object, usize)>,
+    /// Kept until the launch has ended.
+    images: Vec<Image>,
+    outputs: Vec<Output>,
+}
+
+/// What a kernel writes.
+enum Output {
+    /// A buffer of so many bytes.
+    Buffer(Object, usize),
+    Image(Image, Picture),
 }
 
 /// Returns the GPUs of all platforms.
