@@ -14,6 +14,7 @@ mod trapped;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -128,8 +129,8 @@ impl VirtualCard {
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
     ) -> Result<Self, CardError> {
+        let threads = model.limits().threads(thread::available_parallelism().map_or(1, NonZero::get));
         let mut card = Self::manual(model, vfs, topology, memory, machine, Arc::new(HostClock::default()))?;
-        let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
         card._workers = Some(Workers::start(card.shared.gpu.clone(), threads).map_err(CardError::Threads)?);
         Ok(card)
     }

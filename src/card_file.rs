@@ -323,6 +323,8 @@ mod tests {
             ("# [limits]", "[limits]\ndescriptors_in_all = 65536", "a number from 16 to 65535"),
             ("# [limits]", "[limits]\nsections = 15", "a number from 16 to 16777216"),
             ("# [limits]", "[limits]\nsections_in_all = 0x1000001", "a number from 16 to 16777216"),
+            ("# [limits]", "[limits]\nthreads = 0", "a number from 1 to 16"),
+            ("# [limits]", "[limits]\nthreads = 17", "a number from 1 to 16"),
             ("# [limits]", "[limits]\nsection = 16", "expected one of"),
         ];
         for (from, to, remedy) in mistakes {
@@ -348,14 +350,15 @@ mod tests {
         let (before, section) = BUILT_IN[0].1.split_once("# [limits]\n").unwrap();
         let limits = |lines: &str| parse("my.toml", &format!("{before}[limits]\n{lines}")).unwrap().limits;
         let lines: Vec<_> = section.lines().map(|line| line.strip_prefix("# ").unwrap()).collect();
-        assert_eq!(lines.len(), 8, "every limit");
+        assert_eq!(lines.len(), 9, "every limit");
         assert_eq!(limits(&lines.join("\n")), Limits::default());
-        for (bytes, [size, total], count, files, sections) in
-            [(1 << 30, ["1GiB", "1 GiB"], 16, 16, 16), (64 << 40, ["64TiB", "65536 GiB"], 65535, 65535, 1 << 24)]
+        for (bytes, [size, total], count, files, sections, threads) in
+            [(1 << 30, ["1GiB", "1 GiB"], 16, 16, 16, 1), (64 << 40, ["64TiB", "65536 GiB"], 65535, 65535, 1 << 24, 16)]
         {
             let text = format!(
                 "mapped = \"{size}\"\nmapped_in_all = \"{total}\"\nmappings = {count}\nmappings_in_all = {count}\n\
-                 sections = {sections}\nsections_in_all = {sections}\ndescriptors = {files}\ndescriptors_in_all = {files}"
+                 sections = {sections}\nsections_in_all = {sections}\ndescriptors = {files}\ndescriptors_in_all = {files}\n\
+                 threads = {threads}"
             );
             let [mapped, mapped_in_all] = [bytes; 2];
             let [mappings, mappings_in_all, descriptors, descriptors_in_all] = [count, count, files, files];
@@ -369,6 +372,7 @@ mod tests {
                 sections_in_all,
                 descriptors,
                 descriptors_in_all,
+                threads,
             };
             assert_eq!(limits(&text), expected);
         }

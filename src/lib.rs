@@ -12,8 +12,8 @@
 //! the library.
 //!
 //! # Threads
-//! * [`VirtualCard::new`] starts at most four worker threads, which run until the card is dropped. They execute the
-//!   work that an access triggers (GuC requests, engines, interrupts).
+//! * [`VirtualCard::new`] starts a worker thread for each processor, at most 16, or `threads` of the card file's `[limits]`. They
+//!   run until the card is dropped, and execute the work that an access triggers (GuC requests, engines, kernels, interrupts).
 //! * Every method may be called from any thread. Several vCPUs may access one function concurrently. An access is
 //!   complete when the method returns, and never waits for a guest; a register read takes well under a microsecond. The
 //!   slowest accesses are configuration writes that reset or enable functions, which wait for a step of each engine

@@ -229,6 +229,7 @@ mod tests {
             sections_in_all: 5,
             descriptors: 2,
             descriptors_in_all: 3,
+            threads: 1,
         };
         let (ledger, [one, other]) = account(limits);
         let held = [one.mapping(60).unwrap(), one.mapping(40).unwrap()];

@@ -12,10 +12,12 @@ const GIB: RangeInclusive<u64> = 1..=64 << 10;
 pub const LEAST_COUNT: u32 = 16;
 /// Maximum of the limits of mappings and descriptors.
 const MOST_FILES: u32 = 65535;
+/// Maximum number of threads.
+const MOST_THREADS: u8 = 16;
 /// Maximum of the limits of sections.
 const MOST_SECTIONS: u32 = 1 << 24;
 
-/// Limits on guest memory that clients map for the card: per function, and for all functions together.
+/// Limits on guest memory that clients map for the card, per function and for all functions together; and the threads of the card.
 ///
 /// The limit of each function is capped at an equal share of the total, so that one client cannot exhaust the resources
 /// of another. In a card file sizes are 1 GiB to 64 TiB, numbers of mappings and descriptors are 16 to 65535, and
@@ -48,6 +50,9 @@ pub struct Limits {
     /// `descriptors` for all functions together.
     #[serde(deserialize_with = "number_up_to::<MOST_FILES, _>")]
     pub descriptors_in_all: u32,
+    /// Threads that execute the card's work, 1 to 16; fewer if the process may use fewer processors.
+    #[serde(deserialize_with = "threads")]
+    pub threads: u8,
 }
 
 /// A total of the limits is too small for the number of functions: the share of each would be below the minimum of the
@@ -72,11 +77,17 @@ impl Default for Limits {
             sections_in_all: 4 << 20,
             descriptors: 1024,
             descriptors_in_all: 32 << 10,
+            threads: MOST_THREADS,
         }
     }
 }
 
 impl Limits {
+    /// Number of threads that execute the card's work, if the process may use so many processors.
+    pub fn threads(&self, processors: usize) -> usize {
+        processors.clamp(1, usize::from(self.threads).max(1))
+    }
+
     /// The limits of each of `functions` functions: at most an equal share of the total. Fails if that reduces a limit
     /// to less than its minimum in a card file.
     pub fn each(&self, functions: usize) -> Result<Limits, TotalTooSmall> {
@@ -113,6 +124,13 @@ fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         .ok_or_else(|| D::Error::invalid_value(Unexpected::Str(&text), &expected.as_str()))
 }
 
+fn threads<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    let number = u64::deserialize(from)?;
+    let valid = u8::try_from(number).ok().filter(|number| (1..=MOST_THREADS).contains(number));
+    let expected = || format!("a number from 1 to {MOST_THREADS}");
+    valid.ok_or_else(|| D::Error::invalid_value(Unexpected::Unsigned(number), &expected().as_str()))
+}
+
 /// Deserialises a number from [`LEAST_COUNT`] to `MOST`.
 fn number_up_to<'de, const MOST: u32, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     let number = u64::deserialize(from)?;
@@ -136,6 +154,13 @@ mod tests {
         assert!(each.mappings * 64 <= limits.mappings_in_all);
         let few = Limits { descriptors_in_all: 100, ..limits }.each(5);
         assert_eq!(few.unwrap().descriptors, 20);
+    }
+
+    #[test]
+    fn threads_are_limited_by_the_card_file_and_the_processors() {
+        let of = |threads, processors| Limits { threads, ..Limits::default() }.threads(processors);
+        assert_eq!([of(16, 2), of(16, 64), of(16, 0), of(3, 64), of(1, 2)], [2, 16, 1, 3, 1]);
+        assert_eq!(Limits::default().threads(16), 16);
     }
 
     /// Each total with the minimum for 64 functions, and with less. A total is not too small for a limit that is lower
