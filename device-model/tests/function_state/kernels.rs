@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Kernels of a function that is saved and restored: no instruction of a group is executed twice or left out.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
 use arctic_test_support::kernels::{COUNT, kernel};
@@ -68,6 +70,53 @@ fn groups_in_flight_go_on_on_another_card() {
     }
 }
 
+/// The same with workers whose clusters help the engines: several groups of a walker are in flight.
+#[test]
+fn groups_of_clusters_go_on_on_another_card() {
+    proves!([EU_070, EU_072], "groups that clusters execute are saved too: no instruction is executed twice");
+    let mut source = bench(true);
+    source.attacker_up();
+    let (groups, count) = (120, 4000);
+    submit_counting(&mut source.attacker, 0, EngineClass::Compute, groups, count);
+    submit_counting(&mut source.attacker, 1, EngineClass::Render, groups, count / 2);
+    let (mut moves, mut most) = (0, 0);
+    while moves < 60 && !(done(&source.attacker, 0) && done(&source.attacker, 1)) {
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::Acquire) {
+                        source.card.step();
+                    }
+                });
+            }
+            source.work(2 + moves % 5);
+            stop.store(true, Ordering::Release);
+        });
+        pause(&source, ATTACKER);
+        let saved = save(&source, ATTACKER);
+        let mut parts = toml::Value::try_from(&saved).unwrap();
+        let walkers = part(&mut parts, &["kernels", "state", "walkers"]).as_array_mut().unwrap();
+        most = walkers.iter_mut().map(|it| part(it, &["groups"]).as_array_mut().unwrap().len()).fold(most, usize::max);
+        let target = bench(true);
+        pause(&target, ATTACKER);
+        copy_memory(&source, &target, &saved);
+        restore(&target, ATTACKER, &through_text(&saved)).unwrap();
+        assert_eq!(save(&target, ATTACKER), saved);
+        let rings = source.attacker.state().rings;
+        source = target;
+        source.attacker.state_mut().rings = rings;
+        resume(&source, ATTACKER);
+        moves += 1;
+    }
+    source.until("the kernels", 50_000, |bench| (0..2).all(|id| done(&bench.attacker, id)));
+    for (id, count) in [(0, count), (1, count / 2)] {
+        assert_eq!(source.attacker.peek(COUNTER + id * 8), groups * 4 * count, "context {id}");
+    }
+    assert!(moves > 4 && most > 1, "{moves} moves, at most {most} groups of a walker in flight");
+    assert_eq!(source.card.panics(), 0);
+}
+
 /// Saved groups that no function can have are refused, and leave nothing in flight.
 #[test]
 fn groups_that_are_none_are_refused() {
@@ -89,7 +138,8 @@ fn groups_that_are_none_are_refused() {
     walkers.push(walkers[0].clone());
     assert!(restore(&bench, ATTACKER, &twice.try_into().unwrap()).is_err());
     let mut short = toml::Value::try_from(&good).unwrap();
-    part(&mut short, &[&walker[..], &["group"]].concat()).as_array_mut().unwrap().pop();
+    let group = ["groups", "0", "threads"];
+    part(&mut short, &[&walker[..], &group].concat()).as_array_mut().unwrap().pop();
     assert!(restore(&bench, ATTACKER, &short.try_into().unwrap()).is_err());
     restore(&bench, ATTACKER, &good).unwrap();
     resume(&bench, ATTACKER);

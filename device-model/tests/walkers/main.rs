@@ -2,6 +2,8 @@
 //! Replays the corpus of the walkers' fuzz target (`fuzz/`), plus random inputs. `ARCTIC_FUZZ_INPUTS` sets the number of
 //! random inputs.
 
+mod clusters;
+
 use arctic_test_support::harness::walkers;
 use arctic_test_support::replay;
 

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bar_files;
+mod cluster;
 mod contention;
 mod deferred;
 pub mod function_state;

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
-use crate::compute::{EuRates, ParkedWalkers};
+use crate::compute::{EuRates, Offers, ParkedWalkers};
 use crate::context_image;
 use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
@@ -114,6 +114,8 @@ pub struct Gt {
     semaphore_signals: AtomicU64,
     /// Walkers whose context has left its engine with a group in flight.
     pub parked: ParkedWalkers,
+    /// Walkers whose groups clusters may execute.
+    pub offers: Offers,
     /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
@@ -174,6 +176,7 @@ impl Gt {
             semaphore_signals: AtomicU64::new(0),
             tlb_invalidations: AtomicU32::new(0),
             parked: ParkedWalkers::default(),
+            offers: Offers::default(),
             trace,
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
             kernels: (0..FUNCTIONS).map(|_| KernelTotals::default()).collect(),

@@ -12,15 +12,17 @@
 //! | 1 | `CardFunction::processing` (`src/card/function.rs`) | from reading the event of a register to the card's processing of the write | vCPUs, event threads | |
 //! | 2 | `Card::guc` ([`card`](crate::card)), a [`PriorityMutex`](arctic_base::priority_mutex) | the GuC and its records of every function | workers, after the threads that wait already; with priority: accesses that the GuC executes at once, resets | step boundaries, replies of a client (wait 4) |
 //! | 3 | the units below the GuC ([`Units`]): one [`PriorityMutex`](arctic_base::priority_mutex) for each engine, and for each further unit; several only by `Units::hold`, which takes them in the order of the list | the engine and the context that it runs; the state of the unit | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
-//! | 4 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
-//! | 5 | `Storage::unused`, by the scrubber only with `try_lock` | ranges that store no frame | the scrubber; the thread that moved frames | as 4 |
-//! | 5 | `Gt::forcewake` | a forcewake request or a permission of RC6, its acknowledgement and 6 `Residency::sleep` as one change | vCPUs, the GuC, resets | |
-//! | 5 | `Recorder::mailboxes` ([`trace`](crate::trace)) | the list of subscribers | every thread that records an event while there is a subscriber | |
-//! | 6 | leaves: see below | | | |
+//! | 4 | `Helper` of a walker (`compute/shared.rs`), one for each cluster | a slot and its group | the cluster's step by `try_lock`; the engine's step | |
+//! | 5 | `SharedWalker::program` (`compute/shared.rs`), shared by slots that execute it, exclusive while the engine adds code; by clusters only with `try_read` | a translated kernel | steps of engines and clusters | |
+//! | 6 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
+//! | 7 | `Storage::unused`, by the scrubber only with `try_lock` | ranges that store no frame | the scrubber; the thread that moved frames | as 6 |
+//! | 7 | `Gt::forcewake` | a forcewake request or a permission of RC6, its acknowledgement and 8 `Residency::sleep` as one change | vCPUs, the GuC, resets | |
+//! | 7 | `Recorder::mailboxes` ([`trace`](crate::trace)) | the list of subscribers | every thread that records an event while there is a subscriber | |
+//! | 8 | leaves: see below | | | |
 //!
 //! Leaves are held for a few instructions or one system call; a holder takes no other lock:
 //! * of the GT: `Interrupts::state` (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, `Gt::heci`,
-//!   `CsbPort::entries`, the counts of unmodelled accesses in `RegisterFile`;
+//!   `CsbPort::entries`, `Offers::open`, `SharedWalker::remaining`, `ParkedWalkers::state`, the counts of unmodelled accesses in `RegisterFile`;
 //! * of the card: `Engines::reports`, `Deferred::queue`, `Card::threads`, `EventCount::sleep_lock`, a trace
 //!   subscriber's queue, `Backing::search` (`memory/local.rs`: one `lseek`);
 //! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/vfio_user/memory`:

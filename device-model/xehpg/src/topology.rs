@@ -289,6 +289,8 @@ pub enum UnitId {
     Engine(EngineId),
     /// The return of unused memory to the host.
     UnusedMemory,
+    /// A cluster of execution units, with a number below [`CLUSTERS`].
+    Cluster(u8),
     /// A unit beside these, with a number below [`FURTHER_UNITS`]. No two units of a card have the same.
     Further(u8),
 }
@@ -296,8 +298,11 @@ pub enum UnitId {
 /// Maximum number of units of a card beside its engines, the GuC and the work on registers and memory.
 pub const FURTHER_UNITS: usize = 16;
 
+/// Number of clusters of execution units, which help the engines: the host has workers for a few.
+pub const CLUSTERS: usize = 15;
+
 /// Length of arrays that are indexed by [`UnitId::index`].
-pub const MAX_UNITS: usize = MAX_ENGINES + 3 + FURTHER_UNITS;
+pub const MAX_UNITS: usize = MAX_ENGINES + 3 + FURTHER_UNITS + CLUSTERS;
 
 impl UnitId {
     /// Returns the index for arrays of [`MAX_UNITS`] entries.
@@ -310,6 +315,7 @@ impl UnitId {
             UnitId::Guc => MAX_ENGINES + 1,
             UnitId::UnusedMemory => MAX_ENGINES + 2,
             UnitId::Further(number) => MAX_ENGINES + 3 + usize::from(number) % FURTHER_UNITS,
+            UnitId::Cluster(number) => MAX_ENGINES + 3 + FURTHER_UNITS + usize::from(number) % CLUSTERS,
         }
     }
 }

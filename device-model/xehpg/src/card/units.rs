@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::cluster::Cluster;
 use super::deferred::Deferred;
 use super::locks::GucUnit;
 use super::{Card, Halt, Outcome};
@@ -33,6 +34,11 @@ pub(crate) trait SteppedUnit: Unit {
     /// which the worker's round began, in ns of the card's clock. Called without locks held.
     fn step(&self, card: &Card, now: u64) -> Stepped;
 
+    /// Returns whether the unit only does what other units leave to it: it is stepped by workers that have nothing else to do.
+    fn helps(&self) -> bool {
+        false
+    }
+
     /// Called after a panic of a step that held the unit's lock, without locks held: waits for the lock, makes the unit's
     /// state valid, and ends the lock's poisoning. Other workers may step the unit before.
     fn recover(&self, card: &Card);
@@ -48,7 +54,8 @@ pub(super) struct CardUnits {
 impl CardUnits {
     /// Creates the units of a card with these engines, and with the units `further` below them in the lock order.
     pub(super) fn new(engines: &Engines, further: Vec<Arc<dyn SteppedUnit>>) -> Self {
-        let below_guc: Vec<_> = engines.units().map(|engine| engine as _).chain(further).collect();
+        let clusters = Cluster::all().map(|cluster| Arc::new(cluster) as _);
+        let below_guc: Vec<_> = engines.units().map(|engine| engine as _).chain(further).chain(clusters).collect();
         let units = Units::new(below_guc.iter().map(|unit: &Arc<dyn SteppedUnit>| unit.clone() as Arc<dyn Unit>));
         let number_of = |unit: UnitId| units.iter().filter(|other| other.id().index() == unit.index()).count();
         debug_assert!(units.iter().all(|unit| number_of(unit.id()) == 1), "two units have the same identity");

@@ -23,6 +23,9 @@ impl Card {
         let now = self.gt.clock.now();
         let (mut busy, mut next) = (false, u64::MAX);
         for unit in &self.units {
+            if busy && unit.helps() {
+                continue;
+            }
             let stepped = unit.step(self, now);
             busy |= stepped.worked;
             next = next.min(stepped.next);
@@ -175,6 +178,9 @@ impl Card {
             Outcome::More => {
                 self.engines.set_runnable(id, true);
                 drop(engine);
+                if self.gt.offers.take_news() {
+                    self.wake_workers();
+                }
                 if skipped.is_some() {
                     self.report_outcome(id, load, outcome, skipped);
                 }

@@ -44,6 +44,8 @@ pub struct KernelMemory<'s, 'm> {
     /// Number of messages to a client.
     messages: u64,
     remote_atomics: u64,
+    /// Accesses may be messages to a client.
+    may_send: bool,
 }
 
 /// Where the addresses in a message are: an address `a & mask` below `bytes` is at `base + (a & mask)`.
@@ -85,6 +87,11 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         }
     }
 
+    /// Permits accesses that are messages to a function's client, or makes them faults. At first they are permitted.
+    pub(super) fn permit_messages(&mut self, may_send: bool) {
+        self.may_send = may_send;
+    }
+
     /// Takes the last access that has failed, for the report of a page fault. It explains a [`MemoryFault`] of the kind
     /// [`FaultKind::Address`].
     pub fn take_fault(&mut self) -> Option<Fault> {
@@ -116,7 +123,8 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     /// Records an access of a message that has failed.
     #[cold]
     fn failed(&mut self, fault: Fault) -> MemoryFault {
-        if self.gam.unanswered() {
+        // The instruction is executed again.
+        if self.gam.unanswered() || !self.may_send {
             self.surfaces.replay.fail();
         }
         self.record(fault)
@@ -214,6 +222,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
             let read = match &span {
                 Span::Mapped(memory) => cell::read(memory, 0, part),
                 Span::Null(_) => span.read(part).is_ok(),
+                Span::Remote { .. } if !self.may_send => false,
                 Span::Remote { .. } if replays && self.surfaces.replay.load(at, part) => true,
                 Span::Remote { .. } => {
                     self.count_message();
@@ -258,6 +267,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
             let written = match &span {
                 Span::Mapped(memory) => cell::write(memory, 0, part),
                 Span::Null(_) => true,
+                Span::Remote { .. } if !self.may_send => false,
                 Span::Remote { .. } if self.surfaces.replay.store(at, part.len()) => true,
                 Span::Remote { .. } => {
                     self.count_message();
@@ -320,6 +330,11 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     }
 
     fn update_cell<T: CellValue>(&mut self, at: u64, new: impl Fn(u64) -> Option<u64>) -> Result<u64, Fault> {
+        if !self.may_send
+            && let Span::Remote { .. } = self.gam.span(self.space, at, T::BYTES, memory::Access::Write)?
+        {
+            return Err(self.not_mapped(at, memory::Access::Write));
+        }
         let updated = self.gam.update::<T>(self.space, at, &mut self.surfaces.replay.begun, new)?;
         // Every operation has a value.
         let Updated { old, by_messages } = updated.unwrap_or(Updated { old: 0, by_messages: false });

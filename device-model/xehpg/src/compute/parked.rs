@@ -131,7 +131,8 @@ impl ParkedWalkers {
     pub(super) fn restore(&self, owner: Owner, ticket: u64, run: SavedRun, saved: usize) {
         let mut state = self.state();
         state.last = state.last.max(ticket);
-        let room = Room { host: run.group.host_bytes(), saved };
+        let host = run.groups.iter().map(|(_, group)| group.threads.host_bytes()).fold(0, usize::saturating_add);
+        let room = Room { host, saved };
         state.replace(Parked { owner, ticket, room, run: Some(ParkedRun::Restored(RestoredRun(Box::new(run)))) });
     }
 

@@ -1,25 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds.
+//! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds, and beside the
+//! engine by clusters to which the groups are offered.
 
-use arctic_eu::exec::payload::Payload;
-use arctic_eu::exec::{FaultKind, GroupStop, KindCounts, Place, Program, SavedGroup, Way, Workgroup};
-use arctic_eu::text;
+use std::sync::Arc;
 
-use super::bases::ADDRESS;
-use super::memory::KernelMemory;
-use super::replay::{MessageReplay, SavedReplay};
-use super::surfaces::Surfaces;
+use arctic_eu::exec::{FaultKind, KindCounts, Program, SavedGroup};
+
+use super::replay::SavedReplay;
+use super::shared::{Helper, Offers, OpenOffer, Remaining, SharedWalker, Taking};
+use super::slot::{NoGroup, SavedInFlight, Slot};
 use super::time::EuRates;
 use super::unit::ComputeUnit;
 use super::walker::{Walker, WalkerWords};
+use crate::host::Function;
 use crate::memory::{Fault, Gam, Space};
-
-/// Cost of the start of a thread: its registers are written.
-const START_COST: u64 = 40;
-/// Bytes of shared local memory that are cleared for a group at the cost of an instruction.
-const SLM_BYTES_PER_COST: u64 = 64;
-/// Cost of reading and decoding code up to the next branch.
-const DECODE_COST: u64 = 2_000;
 
 /// Timestamps of a walker: CTX_TIMESTAMP and TIMESTAMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,12 +120,12 @@ impl Room {
     }
 }
 
-/// Most bytes of a saved walker with groups of this shape.
+/// Most bytes of a saved group of this shape.
 pub(super) fn saved_bytes(threads: usize, registers: u32, slm: usize) -> usize {
     SavedGroup::most_bytes(threads, registers, slm).saturating_add(SavedReplay::MOST_BYTES)
 }
 
-/// A walker with a group in flight, apart from its command, which the context's image has, and from its code.
+/// A walker with groups in flight, apart from its command, which the context's image has, and from its code.
 #[derive(Clone)]
 pub(super) struct SavedRun {
     /// When the walker was begun.
@@ -140,40 +134,31 @@ pub(super) struct SavedRun {
     pub longest: u64,
     /// Instructions of all groups so far.
     pub instructions: u64,
-    /// What a message that is executed again has done.
-    pub replay: MessageReplay,
-    /// The group.
-    pub group: SavedGroup,
+    /// The next group to begin.
+    pub next: Option<[u32; 3]>,
+    /// The groups in flight, at least one, with the number of the slot of each.
+    pub groups: Vec<(u32, SavedInFlight)>,
 }
 
 /// A walker in progress. It can be parked between two steps, and goes on as if it had not been.
 pub struct WalkerRun {
-    walker: Walker,
+    shared: Arc<SharedWalker>,
     /// When the walker was begun.
     pub started: Times,
-    payload: Payload,
-    /// The translated kernel; `None` before the first step.
-    program: Option<Program>,
-    /// The group in flight.
-    group: Option<[u32; 3]>,
-    /// The next group to begin.
-    next: Option<[u32; 3]>,
-    /// Threads of the group in flight.
-    threads: Workgroup,
-    /// The group in flight, if it was restored and no step has been executed since: it goes on by the translated kernel.
-    restored: Option<SavedGroup>,
-    /// Instructions of the group in flight that are counted.
-    counted: u64,
+    /// Where the engine executes groups.
+    own: Slot,
+    /// The groups are offered to clusters.
+    offer: Option<OpenOffer>,
+    /// Slots have groups that were restored, which go on by the translated kernel.
+    restored: bool,
     /// Instructions of the longest group so far.
     longest: u64,
     /// Ticks of CTX_TIMESTAMP that [`WalkerRun::take_ticks`] has returned.
     ticks: u64,
-    surfaces: Surfaces,
     counts: WalkerCounts,
     /// Those that [`WalkerRun::take_counts`] has returned.
     taken: WalkerCounts,
     ended: Option<EndedThread>,
-    deadlock: bool,
 }
 
 #[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
@@ -182,56 +167,59 @@ impl WalkerRun {
     pub fn new(walker: Walker, started: Times, unit: &mut ComputeUnit) -> WalkerRun {
         let threads = unit.take_threads(walker.dispatch.threads as usize, walker.registers, walker.slm);
         WalkerRun {
-            payload: Payload::new(walker.dispatch.clone()),
-            program: None,
-            group: None,
-            next: walker.first,
-            threads,
-            restored: None,
-            counted: 0,
+            shared: Arc::new(SharedWalker::new(walker)),
+            started,
+            own: Slot::new(0, threads, unit.take_surfaces()),
+            offer: None,
+            restored: false,
             longest: 0,
             ticks: 0,
-            surfaces: unit.take_surfaces(),
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
             ended: None,
-            deadlock: false,
-            walker,
-            started,
         }
     }
 
-    /// Goes on with the group in flight of a saved walker, which this walker begins with. Without effect if that group has another
-    /// shape.
+    /// Goes on with the groups in flight of a saved walker, with the first of which this walker begins. Without effect if they have
+    /// another shape.
     pub(super) fn restore(&mut self, saved: SavedRun, rates: &EuRates) {
-        let walker = &self.walker;
-        let Some(first) = walker.first else { return };
-        if saved.group.shape() != (walker.dispatch.threads as usize, walker.registers, walker.slm) {
+        let walker = &self.shared.walker;
+        let shape = (walker.dispatch.threads as usize, walker.registers, walker.slm);
+        if walker.first.is_none() || saved.groups.iter().any(|(_, group)| group.threads.shape() != shape) {
             return;
         }
-        (self.group, self.next) = (Some(first), walker.after(first));
+        let begun = saved.groups.iter().map(|(_, group)| group.group.number).max().unwrap_or(0);
+        *self.shared.remaining() = Remaining { group: saved.next, begun };
         (self.started, self.longest) = (saved.started, saved.longest);
         self.counts.instructions = saved.instructions;
         self.taken = self.counts;
         self.ticks = rates.ticks(walker.dispatch.threads, saved.longest, saved.instructions);
-        self.surfaces.replay = saved.replay;
-        self.restored = Some(saved.group);
+        self.restored = true;
+        for (number, group) in saved.groups {
+            match number.checked_sub(1) {
+                None => self.own.restore(group),
+                Some(helper) => self.shared.restore_helper(helper as usize, group),
+            }
+        }
     }
 
-    /// What is saved of a walker with a group in flight; `None` without one.
+    /// What is saved of a walker with groups in flight; `None` without one. It must not be offered.
     pub(super) fn save(&self) -> Option<SavedRun> {
-        self.group?;
-        let group = self.restored.clone().or_else(|| Some(self.threads.save(self.program.as_ref()?)))?;
-        let (longest, instructions) = (self.longest, self.counts.instructions);
-        Some(SavedRun { started: self.started, longest, instructions, replay: self.surfaces.replay.clone(), group })
+        let save = |slot: &Slot| Some((slot.number(), slot.save(self.shared.program().as_ref())?));
+        let own = save(&self.own);
+        let helpers = self.shared.helpers().filter_map(|helper| save(helper.slot.as_ref()?));
+        let groups: Vec<_> = own.into_iter().chain(helpers).collect();
+        let next = self.shared.remaining().group;
+        let (started, longest, instructions) = (self.started, self.longest, self.counts.instructions);
+        (!groups.is_empty()).then_some(SavedRun { started, longest, instructions, next, groups })
     }
 
     /// The walker.
     pub fn walker(&self) -> &Walker {
-        &self.walker
+        &self.shared.walker
     }
 
-    /// What it has executed.
+    /// What it has executed, without what clusters execute now.
     pub fn counts(&self) -> WalkerCounts {
         self.counts
     }
@@ -244,7 +232,7 @@ impl WalkerRun {
 
     /// Ticks of CTX_TIMESTAMP since the last call, by the instructions that it has executed.
     pub fn take_ticks(&mut self, rates: &EuRates) -> u32 {
-        let ticks = rates.ticks(self.walker.dispatch.threads, self.longest, self.counts.instructions);
+        let ticks = rates.ticks(self.shared.walker.dispatch.threads, self.longest, self.counts.instructions);
         let before = std::mem::replace(&mut self.ticks, ticks);
         u32::try_from(ticks.saturating_sub(before)).unwrap_or(u32::MAX)
     }
@@ -254,40 +242,78 @@ impl WalkerRun {
         self.ended.take()
     }
 
-    /// Returns whether no group is in flight: then all that is left is in the command of [`WalkerRun::resume_words`].
-    pub fn at_boundary(&self) -> bool {
-        self.group.is_none()
-    }
-
-    /// The command that resumes the walker: at the group in flight, or at the next one.
-    pub fn resume_words(&self, ticket: u64) -> WalkerWords {
-        self.walker.resume_at(self.group.or(self.next), ticket)
-    }
-
-    /// The room that it takes while its context is on no engine.
-    pub fn room(&self) -> Room {
-        let code = self.program.as_ref().map_or(0, Program::host_bytes);
-        let restored = self.restored.as_ref().map_or(0, SavedGroup::host_bytes);
-        let host = [size_of::<WalkerRun>(), self.surfaces.host_bytes(), self.threads.host_bytes(), code, restored];
-        let Walker { dispatch, registers, slm, .. } = &self.walker;
-        Room {
-            host: host.into_iter().fold(0, usize::saturating_add),
-            saved: saved_bytes(dispatch.threads as usize, *registers, *slm),
+    /// Offers the groups that are not begun to clusters.
+    pub fn offer(&mut self, offers: &Offers, function: Function, space: Space) {
+        if self.offer.is_none() && self.shared.remaining().group.is_some() {
+            self.offer = Some(offers.make(self.shared.clone(), function, space));
         }
+    }
+
+    /// Ends the offer. Clusters execute nothing of the walker afterwards: waits for the parts that they execute now.
+    pub fn end_offer(&mut self, offers: &Offers) {
+        if let Some(offer) = self.offer.take() {
+            offers.end(offer);
+            self.collect();
+        }
+    }
+
+    /// Adds what slots have executed. Waits for clusters that execute a part.
+    fn collect(&mut self) {
+        let WalkerRun { shared, own, counts, longest, ended, .. } = self;
+        collect(own, counts, longest, ended);
+        for mut helper in shared.helpers() {
+            if let Some(slot) = &mut helper.slot {
+                collect(slot, counts, longest, ended);
+            }
+        }
+    }
+
+    /// Returns whether no group is in flight: then all that is left is in the command of [`WalkerRun::resume_words`]. It must not be
+    /// offered.
+    pub fn at_boundary(&self) -> bool {
+        self.first_in_flight().is_none()
+    }
+
+    /// The first of the groups in flight.
+    fn first_in_flight(&self) -> Option<[u32; 3]> {
+        let helpers = self.shared.helpers().filter_map(|helper| helper.slot.as_ref()?.flight);
+        let first = self.own.flight.into_iter().chain(helpers).min_by_key(|flight| flight.number)?;
+        Some(first.group)
+    }
+
+    /// The command that resumes the walker: at the first group in flight, or at the next one. It must not be offered.
+    pub fn resume_words(&self, ticket: u64) -> WalkerWords {
+        let group = self.first_in_flight().or_else(|| self.shared.remaining().group);
+        self.shared.walker.resume_at(group, ticket)
+    }
+
+    /// The room that it takes while its context is on no engine. It must not be offered.
+    pub fn room(&self) -> Room {
+        let code = self.shared.program().as_ref().map_or(0, Program::host_bytes);
+        let Walker { dispatch, registers, slm, .. } = &self.shared.walker;
+        let saved = saved_bytes(dispatch.threads as usize, *registers, *slm);
+        let own = Room { host: code + size_of::<SharedWalker>() + self.own.host_bytes(), saved };
+        let helpers = self.shared.helpers().filter_map(|helper| {
+            let slot = helper.slot.as_ref()?;
+            Some(Room { host: slot.host_bytes(), saved: slot.flight.map_or(0, |_| saved) })
+        });
+        helpers.fold(own, Room::plus)
     }
 
     /// Gives what other walkers can use back to the execution units.
     pub fn release(self, unit: &mut ComputeUnit) {
-        let WalkerRun { walker, program, threads, surfaces, .. } = self;
+        let WalkerRun { shared, own, .. } = self;
+        let walker = &shared.walker;
+        let (threads, surfaces) = own.into_parts();
         unit.keep_surfaces(surfaces);
-        if let Some(program) = program {
+        if let Some(program) = shared.program_mut().take() {
             unit.keep_program(walker.kernel, program);
         }
         unit.keep_threads(threads, walker.dispatch.threads as usize, walker.registers, walker.slm);
     }
 
     /// Executes the walker until it stops, or until the step has cost `budget`, in instructions; the last message can cost more.
-    /// With `to_boundary` no further group is begun.
+    /// With `to_boundary` no further group is begun; it must not be offered then.
     pub fn step(
         &mut self,
         gam: &mut Gam<'_>,
@@ -296,116 +322,89 @@ impl WalkerRun {
         budget: u64,
         to_boundary: bool,
     ) -> RunStop {
-        let mut memory = KernelMemory::new(gam, space, &self.walker.bases, &mut self.surfaces);
-        let program = match &mut self.program {
-            Some(program) => program,
-            none => none.insert(unit.take_program(&self.walker, &mut memory)),
-        };
-        if let Some(group) = self.restored.take() {
-            self.threads = group.into_group(program);
-            self.counted = self.threads.executed();
-        }
         let mut left = budget;
-        loop {
-            if memory.messages() != 0 {
+        let stop = self.step_slots(gam, space, unit, &mut left, to_boundary);
+        let WalkerRun { shared, own, counts, longest, ended, .. } = self;
+        collect(own, counts, longest, ended);
+        if stop == RunStop::Done {
+            self.collect();
+        } else if shared.has_helpers() {
+            for mut helper in shared.helpers_at_rest() {
+                if let Some(slot) = &mut helper.slot {
+                    collect(slot, counts, longest, ended);
+                }
+            }
+        }
+        stop
+    }
+
+    fn step_slots(
+        &mut self,
+        gam: &mut Gam<'_>,
+        space: Space,
+        unit: &mut ComputeUnit,
+        left: &mut u64,
+        to_boundary: bool,
+    ) -> RunStop {
+        let (shared, own) = (&*self.shared, &mut self.own);
+        if shared.program().is_none() {
+            let mut memory = own.memory(gam, shared.job(space));
+            let program = unit.take_program(&shared.walker, &mut memory);
+            let messages = memory.messages();
+            *shared.program_mut() = Some(program);
+            if messages != 0 {
                 return RunStop::Message;
             }
-            let group = match (self.group, self.next) {
-                (Some(group), _) => group,
-                (None, None) => return RunStop::Done,
-                (None, Some(_)) if to_boundary => return RunStop::Boundary,
-                (None, Some(_)) if left == 0 => return RunStop::Budget,
-                (None, Some(next)) => {
-                    let count = self.walker.dispatch.threads;
-                    self.threads.restart(count as usize);
-                    for (number, thread) in (0..count).zip(self.threads.threads_mut()) {
-                        self.payload.write(thread, next, number, number);
-                        thread.start_at(self.walker.kernel);
-                    }
-                    self.counts.threads += u64::from(count);
-                    let slm = self.walker.slm as u64 / SLM_BYTES_PER_COST;
-                    left = left.saturating_sub(u64::from(count).saturating_mul(START_COST)).saturating_sub(slm);
-                    (self.group, self.counted, self.deadlock) = (Some(next), 0, false);
-                    self.next = self.walker.after(next);
-                    next
-                }
-            };
-            if self.deadlock {
-                return RunStop::Deadlock;
-            }
-            let before = self.threads.cost();
-            let stop = self.threads.step(program, &mut memory, left, Way::Fast, &mut ());
-            left = left.saturating_sub(self.threads.cost().wrapping_sub(before));
-            let executed = self.threads.executed();
-            self.counts.instructions += executed.wrapping_sub(self.counted);
-            self.counted = executed;
-            self.counts.kinds = self.counts.kinds.each(self.threads.take_counts(), u64::wrapping_add);
-            self.counts.remote_atomics += memory.take_remote_atomics();
-            self.longest = self.longest.max(executed);
-            let at = |place: &Place, program: &Program| {
-                Box::new(kernel_place(&self.walker, program, group, place.thread, place.instruction))
-            };
-            let (place, reason) = match stop {
-                GroupStop::End => {
-                    self.counts.groups += 1;
-                    self.counts.outside += self.threads.outside().0;
-                    self.group = None;
-                    continue;
-                }
-                GroupStop::Budget if memory.messages() == 0 => return RunStop::Budget,
-                GroupStop::Budget => return RunStop::Message,
-                GroupStop::Deadlock(_) => {
-                    self.deadlock = true;
-                    return RunStop::Deadlock;
-                }
-                GroupStop::Fetch(address) => {
-                    left = left.saturating_sub(DECODE_COST);
-                    if program.extend(address, &mut memory).is_err()
-                        && let Some(fault) = memory.take_fault()
-                    {
-                        let place = self.threads.place(program);
-                        return RunStop::Fault(fault, Some(at(&place, program)));
-                    }
-                    continue;
-                }
-                GroupStop::Fault(place, fault) => {
-                    if let Some(memory_fault) = memory.take_fault() {
-                        return RunStop::Fault(memory_fault, Some(at(&place, program)));
-                    }
-                    (place, fault.kind)
-                }
-                // There is no system routine, no limit and no observer.
-                GroupStop::Exception(place, _) | GroupStop::Limit(place) | GroupStop::Break(place) => {
-                    (place, FaultKind::Illegal)
-                }
-            };
-            self.ended.get_or_insert_with(|| EndedThread { place: *at(&place, program), reason });
-            self.counts.faults += 1;
-            self.threads.end_thread(place.thread);
         }
+        if std::mem::take(&mut self.restored) {
+            let go_on = |slot: &mut Slot| shared.program_mut().iter_mut().for_each(|program| slot.go_on(program));
+            go_on(own);
+            shared.helpers().for_each(|mut helper| helper.slot.iter_mut().for_each(|slot| go_on(slot)));
+        }
+        // Groups that clusters have left to the engine come first: its own would otherwise begin others for ever.
+        if shared.has_helpers() {
+            for mut helper in shared.helpers_at_rest() {
+                let Helper { slot: Some(slot), left_to_engine, .. } = &mut *helper else { continue };
+                if slot.flight.is_none() || (!*left_to_engine && !to_boundary) {
+                    continue;
+                }
+                match shared.run_slot(slot, gam, space, &mut NoGroup, left) {
+                    RunStop::Done => *left_to_engine = false,
+                    stop => return stop,
+                }
+            }
+        }
+        let stop = if to_boundary {
+            shared.run_slot(own, gam, space, &mut NoGroup, left)
+        } else {
+            shared.run_slot(own, gam, space, &mut Taking(shared), left)
+        };
+        if stop != RunStop::Done || !shared.has_helpers() {
+            return if stop == RunStop::Done && shared.remaining().group.is_some() { RunStop::Boundary } else { stop };
+        }
+        for mut helper in shared.helpers() {
+            let Helper { slot: Some(slot), left_to_engine, .. } = &mut *helper else { continue };
+            match shared.run_slot(slot, gam, space, &mut NoGroup, left) {
+                RunStop::Done => *left_to_engine = false,
+                stop => return stop,
+            }
+        }
+        if shared.remaining().group.is_some() { RunStop::Boundary } else { RunStop::Done }
     }
 
     /// Where the thread that has its turn is; `None` if no group is in flight.
     pub fn place(&self) -> Option<KernelPlace> {
-        let (program, group) = (self.program.as_ref()?, self.group?);
-        let place = self.threads.place(program);
-        Some(kernel_place(&self.walker, program, group, place.thread, place.instruction))
+        let place = |slot: &Slot| slot.place(&self.shared.walker, self.shared.program().as_ref()?);
+        place(&self.own).or_else(|| self.shared.helpers_at_rest().find_map(|helper| place(helper.slot.as_ref()?)))
     }
 }
 
-/// Describes the place of a thread. Only for reports: it allocates.
-#[cold]
-fn kernel_place(walker: &Walker, program: &Program, group: [u32; 3], thread: u32, instruction: u32) -> KernelPlace {
-    let located = program.instructions.get(instruction as usize);
-    let offset = located.map_or(walker.kernel, |located| program.base.wrapping_add(located.address));
-    let decoded = located.and_then(|located| located.instruction.as_ref());
-    let text = decoded.and_then(|instruction| text::format(instruction, offset));
-    KernelPlace {
-        kernel: walker.kernel_address(),
-        group,
-        thread,
-        address: walker.bases.instruction.wrapping_add(offset.into()) & ADDRESS,
-        instruction: text.map_or_else(|| "no instruction".to_owned(), |text| text.trim().to_owned()),
+/// Adds what a slot has executed.
+fn collect(slot: &mut Slot, counts: &mut WalkerCounts, longest: &mut u64, ended: &mut Option<EndedThread>) {
+    *counts = counts.plus(slot.take_counts());
+    *longest = slot.longest.max(*longest);
+    if let Some(thread) = slot.take_ended() {
+        ended.get_or_insert(thread);
     }
 }
 

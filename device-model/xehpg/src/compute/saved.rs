@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Saved state of a VF on the execution units: the walkers of contexts that have left their engines with a group in flight. The
-//! group goes on where it was, so no instruction is executed twice.
+//! Saved state of a VF on the execution units: the walkers of contexts that have left their engines with groups in flight. The
+//! groups go on where they were, so no instruction is executed twice.
 //!
 //! What else a walker has is in the image of its context; its code and its data are in the function's memory.
 
@@ -12,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::parked::{MOST_OF_FUNCTION, MOST_SAVED_BYTES, Owner, ParkedWalkers};
 use super::replay::SavedReplay;
 use super::run::{SavedRun, Times, saved_bytes};
+use super::slot::{InFlight, SavedInFlight};
 use crate::host::Function;
 use crate::memory::saved::Reach;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+use crate::topology::CLUSTERS;
 
 /// Bytes of a context's image from its PPHWSP on that the GGTT range has at least.
 const PAGE: u64 = 0x1000;
@@ -23,7 +25,20 @@ const MOST_INSTRUCTIONS: u64 = 1 << 48;
 /// Tickets count up from 1.
 const MOST_TICKETS: u64 = 1 << 62;
 
-/// A walker with a group in flight.
+/// A group in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedFlight {
+    /// Number of its slot.
+    slot: u32,
+    /// Its number in the order of the walker, and its ids.
+    number: u64,
+    group: [u32; 3],
+    message: SavedReplay,
+    /// Its threads: `arctic_eu::exec::SavedGroup`.
+    threads: Vec<u8>,
+}
+
+/// A walker with groups in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct SavedWalker {
     /// PPHWSP of the context, as offset in the function's GGTT range.
@@ -34,12 +49,12 @@ struct SavedWalker {
     started: [u32; 2],
     longest: u64,
     instructions: u64,
-    message: SavedReplay,
-    /// The group: `arctic_eu::exec::SavedGroup`.
-    group: Vec<u8>,
+    /// The next group to begin.
+    next: Option<[u32; 3]>,
+    groups: Vec<SavedFlight>,
 }
 
-/// The walkers with a group in flight.
+/// The walkers with groups in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedKernels {
     walkers: Vec<SavedWalker>,
@@ -47,7 +62,7 @@ pub struct SavedKernels {
 
 impl SavedState for SavedKernels {
     const UNIT: &'static str = "kernels";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// The parked walkers of a VF.
@@ -74,8 +89,8 @@ impl SaveState for Kernels<'_> {
                 started: [context, card],
                 longest: run.longest,
                 instructions: run.instructions,
-                message: run.replay.save(),
-                group: run.group.to_bytes(),
+                next: run.next,
+                groups: run.groups.iter().map(saved_flight).collect(),
             })
         });
         Ok(SavedKernels { walkers: walkers.collect::<Result<_, SaveError>>()? })
@@ -98,17 +113,33 @@ impl SaveState for Kernels<'_> {
             if !(1..MOST_TICKETS).contains(&walker.ticket) {
                 return Err(invalid("a ticket that is none"));
             }
-            let group = SavedGroup::from_bytes(&walker.group).ok_or(invalid("a group that is none"))?;
-            let replay = walker.message.replay().ok_or(invalid("a message that is none"))?;
-            let SavedWalker { longest, instructions, .. } = *walker;
+            let SavedWalker { longest, instructions, next, .. } = *walker;
             if longest.max(instructions) > MOST_INSTRUCTIONS {
                 return Err(invalid("a count that is too large"));
             }
-            let (threads, registers, slm) = group.shape();
-            let bytes = saved_bytes(threads, registers, slm);
+            let mut groups: Vec<(u32, SavedInFlight)> = Vec::new();
+            let mut bytes = 0_usize;
+            for flight in &walker.groups {
+                let threads = SavedGroup::from_bytes(&flight.threads).ok_or(invalid("a group that is none"))?;
+                let replay = flight.message.replay().ok_or(invalid("a message that is none"))?;
+                let slot = flight.slot;
+                if slot as usize > CLUSTERS || groups.iter().any(|(other, _)| *other == slot) {
+                    return Err(invalid("a slot that is none"));
+                }
+                if flight.number > MOST_TICKETS {
+                    return Err(invalid("a group that is none"));
+                }
+                let (count, registers, slm) = threads.shape();
+                bytes = bytes.saturating_add(saved_bytes(count, registers, slm));
+                let group = InFlight { number: flight.number, group: flight.group };
+                groups.push((slot, SavedInFlight { group, threads, replay }));
+            }
+            if groups.is_empty() {
+                return Err(invalid("a walker without a group"));
+            }
             room = room.saturating_add(bytes);
             let started = Times { context: walker.started[0], card: walker.started[1] };
-            restored.push((owner, walker.ticket, SavedRun { started, longest, instructions, replay, group }, bytes));
+            restored.push((owner, walker.ticket, SavedRun { started, longest, instructions, next, groups }, bytes));
         }
         if room > MOST_SAVED_BYTES {
             return Err(invalid("more bytes than a function may have"));
@@ -119,4 +150,9 @@ impl SaveState for Kernels<'_> {
         }
         Ok(())
     }
+}
+
+fn saved_flight((slot, flight): &(u32, SavedInFlight)) -> SavedFlight {
+    let SavedInFlight { group: InFlight { number, group }, threads, replay } = flight;
+    SavedFlight { slot: *slot, number: *number, group: *group, message: replay.save(), threads: threads.to_bytes() }
 }

@@ -99,9 +99,11 @@ impl Streamer<'_> {
         let owner = self.owner();
         let Some(Pending::Walker(walker)) = &mut self.running.pending else { return Ok(Pace::Done) };
         let function = self.running.load.function;
-        let may_park = || walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.room());
-        if leaves && !walker.done && may_park() {
-            return Ok(Pace::Leave);
+        if leaves && !walker.done {
+            walker.run.end_offer(&self.gt.offers);
+            if walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.room()) {
+                return Ok(Pace::Leave);
+            }
         }
         let (part, mut left) = (self.unit.part_cost, self.unit.step_cost);
         let clock = self.gt.context_clock(self.id);
@@ -130,6 +132,7 @@ impl Streamer<'_> {
                 }
                 RunStop::Message => return Ok(Pace::More),
                 RunStop::Fault(fault, place) => {
+                    walker.run.end_offer(&self.gt.offers);
                     if !self.gam.unanswered() {
                         self.gt.kernels(function).add(WalkerCounts { faults: 1, ..WalkerCounts::default() });
                         walkers::warn_fault(self.gt, function, self.id, &fault, place.as_deref());
@@ -140,11 +143,15 @@ impl Streamer<'_> {
                     left = left.saturating_sub(part);
                     let time = self.gt.clock.now().saturating_sub(self.started);
                     if left == 0 || time > STEP_TIME || self.gam.unanswered() {
+                        if !leaves {
+                            walker.run.offer(&self.gt.offers, function, space);
+                        }
                         return Ok(Pace::More);
                     }
                 }
             }
         }
+        walker.run.end_offer(&self.gt.offers);
         clock.release(self.gt.timestamp());
         let (post_sync, started) = (walker.run.walker().post_sync, walker.run.started);
         self.post_sync(post_sync, started).map_err(Halt::Fault)?;
