@@ -56,6 +56,30 @@ fn dispatch_mask_has_the_live_lanes_and_threads_have_numbers() {
     assert!(numbers[0] != numbers[8] && numbers.iter().all(|number| number & !0x3fbf == 0), "{numbers:x?}");
 }
 
+/// oneDNN adds addresses of 64 bits in registers with destinations that do not begin at element 0, and takes the carry, or the low
+/// dword of a product, from acc0 at the place of the destination.
+#[test]
+fn an_implicit_accumulator_begins_at_the_place_of_the_destination() {
+    proves!(ISA_069, "carries, low dwords and results are at the destination's subregister in acc0");
+    let body = "
+(W)     mov (8|M0) acc0.0<1>:ud 0x55:ud
+(W)     mov (8|M0) r30.0<1>:ud 0xFFFFFFF0:ud
+(W)     addc (1|M0) r31.6<1>:ud r30.0<0;1,0>:ud 0x20:ud {AccWrEn}
+(W)     mov (1|M0) r32.0<1>:ud acc0.6<0;1,0>:ud
+(W)     mach (2|M0) r33.2<1>:ud r30.0<1;1,0>:ud 0x10:ud {AccWrEn}
+(W)     mov (2|M0) r32.1<1>:ud acc0.2<1;1,0>:ud
+(W)     add (1|M0) r34.3<1>:ud r30.0<0;1,0>:ud 0x1:ud {AccWrEn}
+(W)     mov (1|M0) r32.3<1>:ud acc0.3<0;1,0>:ud
+(W)     mov (1|M0) r32.4<1>:ud r33.3<0;1,0>:ud
+(W)     mov (1|M0) r32.5<1>:ud acc0.0<0;1,0>:ud
+(W)     mov (2|M0) r32.6<1>:ud acc0.4<1;1,0>:ud
+        mov (8|M0) r20.0<1>:ud r32.0<1;1,0>:ud
+";
+    // 0xfffffff0 * 16 is 0xf_ffff_ff00; the store of the group's other lanes has the same dword in each.
+    let found = results(body, 8, 8);
+    assert_eq!(found, [1, 0xffff_ff00, 0xffff_ff00, 0xffff_fff1, 0xf, 0x55, 0x55, 0x55]);
+}
+
 /// oneDNN's kernels of 16 lanes, which are dispatched with eight, enable the others so.
 #[test]
 fn writes_of_the_dispatch_mask_enable_channels() {

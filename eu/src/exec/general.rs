@@ -10,7 +10,7 @@ mod integer;
 
 use std::cmp::Ordering;
 
-use super::operand::Input;
+use super::operand::{Input, Output};
 use super::thread::{ACC, Thread};
 use super::uop::Uop;
 use crate::float::{self, BF, F, HF, Round};
@@ -151,7 +151,7 @@ pub fn execute(thread: &mut Thread, uop: &Uop, operation: LaneOp, sources: usize
     for lane in lanes() {
         dst.write(thread, lane, results[lane as usize]);
         if uop.acc_write {
-            let range = accumulator_range(dst.ty, lane);
+            let range = accumulator_range(&dst, lane);
             let size = range.len();
             thread.file[range].copy_from_slice(&accumulators[lane as usize].to_le_bytes()[..size]);
         }
@@ -233,18 +233,21 @@ fn in_32_bits(value: i128, sources: &[Input]) -> i128 {
     if signed { i128::from(low.cast_signed()) } else { i128::from(low) }
 }
 
-/// Place of a lane's element of acc0, of a type of at most 32 bits, in the file: accumulators have the layout of
-/// general registers. ISA-082.
-fn accumulator_range(ty: Type, lane: u32) -> std::ops::Range<usize> {
-    let size = ty.size() as usize;
-    let at = ACC + lane as usize * size;
+/// Bytes of all accumulators.
+const ACCUMULATORS: usize = 256;
+
+/// Place of a lane's element of acc0, which has the destination's type of at most 32 bits, in the file: accumulators have the
+/// layout of general registers. ISA-082.
+fn accumulator_range(dst: &Output, lane: u32) -> std::ops::Range<usize> {
+    let size = dst.ty.size() as usize;
+    let at = ACC + (dst.accumulator_offset() + lane as usize * size) % ACCUMULATORS;
     at..at + size
 }
 
 /// A lane's element of acc0, which has the destination's type, as a value of the execution type. ISA-121.
 fn accumulator(context: &Context<'_>, thread: &Thread, lane: u32) -> Value {
     let ty = context.uop.dst.ty;
-    let bytes = &thread.file[accumulator_range(ty, lane)];
+    let bytes = &thread.file[accumulator_range(&context.uop.dst.resolved(thread), lane)];
     value_of(context, bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)), ty)
 }
 

@@ -346,6 +346,13 @@ impl Output {
         fixed
     }
 
+    /// Byte offset in acc0 of the first element of an implicit accumulator: that of the destination in its register. IGC's
+    /// destinations begin at 0; oneDNN takes carries and low dwords from acc0 at the place of the destination. ISA-069.
+    #[inline]
+    pub fn accumulator_offset(&self) -> usize {
+        if self.general && self.store != Store::Null { self.base as usize % REG } else { 0 }
+    }
+
     /// Writes the low bits of a value to a lane's element.
     #[inline(always)]
     pub fn write(&self, thread: &mut Thread, lane: u32, value: u64) {

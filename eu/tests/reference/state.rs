@@ -193,13 +193,11 @@ impl State {
                 // ISA-058
                 operand.exact = instruction.saturate || !operand.negate && width(dst.ty) > width(operand.ty);
             }
-            let accumulator = Operand {
-                bits: self.bytes(Location::Acc(index as usize * size), size),
-                ty: dst.ty,
-                abs: false,
-                negate: false,
-                exact: false,
-            };
+            // ISA-069: with the lane layout of the instruction, from the place of the destination in its register on.
+            let start = if let Location::Grf(at) = self.locate(dst.place, 0, 0) { at % 32 } else { 0 };
+            let implicit = Location::Acc(start + index as usize * size);
+            let accumulator =
+                Operand { bits: self.bytes(implicit, size), ty: dst.ty, abs: false, negate: false, exact: false };
             let lane = Lane {
                 src,
                 accumulator,
@@ -214,10 +212,8 @@ impl State {
             let location = self.locate(dst.place, 0, offset);
             writes.push(Write { lane: index, location, ty: dst.ty, expected: outcome.dst });
             if instruction.acc_write {
-                // ISA-069: with the lane layout of the instruction.
                 let expected = outcome.accumulator.map_or(outcome.dst, Expected::Bits);
-                let location = Location::Acc(index as usize * size);
-                writes.push(Write { lane: index, location, ty: dst.ty, expected });
+                writes.push(Write { lane: index, location: implicit, ty: dst.ty, expected });
             }
             if writes_flag {
                 flags.push((State::flag_bit(instruction.flag, channel), outcome.condition));

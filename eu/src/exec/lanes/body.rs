@@ -135,6 +135,8 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
         let bits = conditions(uop, &result);
         uop.write_flag(thread, bits, channels);
     }
+    // Before an address register of the destination can change.
+    let implicit = if uop.acc_write { uop.dst.resolved(thread).accumulator_offset() } else { 0 };
     match uop.dst.store {
         Store::Packed => store(thread, uop.dst.base as usize, &result, channels),
         Store::Null => {}
@@ -145,7 +147,7 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
         for index in 0..LANES {
             accumulator[index] = O::accumulator(uop, a[index], b[index], result[index]);
         }
-        store(thread, ACC, &accumulator, channels);
+        store(thread, ACC + implicit, &accumulator, channels);
     }
 }
 
