@@ -122,7 +122,7 @@ pub enum Stage {
     Quick,
     /// The full test tier
     Test,
-    /// Each fuzz target for a share of seven minutes, mutants of changed files
+    /// The fuzz targets of groups whose files have changed, which share seven minutes; mutants of changed files
     Check,
     /// Long tests that cover recently changed files
     Long,
@@ -205,6 +205,13 @@ impl Group {
             .replace("{fuzz}", self.fuzz.unwrap_or_default())
     }
 
+    /// Returns whether one of these files is in the group's folder: the one above its fuzz targets. That of the card is the
+    /// repository.
+    pub fn is_changed(&self, files: &[String]) -> bool {
+        let folder = self.fuzz.and_then(|manifest| manifest.strip_suffix("fuzz/Cargo.toml")).unwrap_or_default();
+        files.iter().any(|file| file.starts_with(folder))
+    }
+
     /// Returns the group with this name.
     pub fn find(name: &str) -> Option<&'static Group> {
         GROUPS.iter().find(|group| group.name == name)
@@ -219,6 +226,17 @@ mod tests {
 
     use super::*;
     use crate::workspace;
+
+    #[test]
+    fn groups_are_changed_by_files_of_their_folders() {
+        let changed = |file: &str| -> Vec<&str> {
+            GROUPS.iter().filter(|group| group.is_changed(&[file.to_owned()])).map(|group| group.name).collect()
+        };
+        assert_eq!(changed("afuc/src/lib.rs"), ["card", "afuc"]);
+        assert_eq!(changed("eu/README.md"), ["card", "eu"]);
+        assert_eq!(changed("xtask/src/main.rs"), ["card"]);
+        assert!(GROUPS.iter().all(|group| !group.is_changed(&[])));
+    }
 
     #[test]
     fn each_package_is_in_one_group() {
