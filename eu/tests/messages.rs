@@ -227,6 +227,29 @@ fn media_blocks_are_written_from_both_sources() {
     }
 }
 
+/// EU-045: a media block is sent as a whole if its predicate holds for a lane, and otherwise not at all (IGT:
+/// `gpgpu_shader__write_on_exception`).
+#[test]
+fn media_blocks_without_a_lane_are_not_sent() {
+    for sent in [false, true] {
+        let flag = format!("(W) mov (1|M0) f0.0<1>:ud {:#x}:ud\n", u32::from(sent));
+        let mut machine = Machine::new();
+        machine.set(10, &block(4, 1, 4, 1));
+        machine.set(11, &[0xdddd_dddd; 8]);
+        machine.set(20, &[0x5555_5555; 8]);
+        machine.passes(&format!("{flag}(W&f0.0) send.dc1 (1|M0) r20 r10 null:0 0x0 0x02190000"));
+        machine.passes(&format!("{flag}(W&f0.0) send.dc1 (1|M0) null r10 null:0 0x0 0x040A8000"));
+        let read = u32::from_le_bytes([0, 1, 2, 3].map(|byte| PITCH as u8 + 4 + byte));
+        assert_eq!(machine.dwords(20, 1), [if sent { read } else { 0x5555_5555 }]);
+        let written = machine.space.peek(machine.image + u64::from(PITCH) + 4, 4);
+        assert_eq!(written, if sent { [0xdd; 4] } else { read.to_le_bytes() });
+        // Outside, too.
+        machine.set(10, &block(-8, 1, 4, 1));
+        machine.passes(&format!("{flag}(W&f0.0) send.dc1 (1|M0) null r10 null:0 0x0 0x040A8000"));
+        assert_eq!(machine.outside, u64::from(sent));
+    }
+}
+
 /// ISA-221: positions are signed; bytes outside read 0 and are not written, and rows with one are counted.
 #[test]
 fn media_blocks_beyond_an_edge_are_counted() {

@@ -143,12 +143,16 @@ fn typed(typed: &TypedAccess, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
 
 /// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
 /// 1; and in dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are
-/// packed, each padded to a power of two of at least four bytes. The width of the image counts dwords. The message is that of one lane: masks and predicate
-/// have no effect.
+/// packed, each padded to a power of two of at least four bytes. The width of the image counts dwords. The message is that of the
+/// thread, and not of its lanes: it is sent as a whole if one lane is enabled, and otherwise not at all (IGT: the predicated write
+/// of `gpgpu_shader__write_on_exception`).
 ///
 /// Bytes outside the image read 0 and are not written; each row with one is counted.
 fn media(media: &MediaBlock, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = sent;
+    if lanes.enabled == 0 {
+        return Ok(());
+    }
     let kind = if media.store { AccessKind::Write } else { AccessKind::Read };
     let (surface, image) = image(operands, thread, media.index, kind, environment)?;
     operands.check_lengths(thread, 1, 0)?;
