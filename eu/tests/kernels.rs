@@ -408,7 +408,7 @@ fn faults_hangs_and_accesses_outside_are_reported_with_their_place() {
         other => panic!("{other:?}"),
     };
     assert_eq!(kind("nop\nillegal\n"), (FaultKind::Illegal, 1, None));
-    assert_eq!(kind(".inst 0x0000007e 0 0 0\n"), (FaultKind::Undecodable, 0, None));
+    assert_eq!(kind(".inst 0x0000007e 0 0 0\n"), (FaultKind::Opcode, 0, None));
     assert_eq!(kind("nop\n"), (FaultKind::End, 0, None));
     assert_eq!(kind("(W) jmpi L4096\n"), (FaultKind::Target, 0, None));
     assert_eq!(kind("mov (8|M0) r200.0<1>:ud 0x0:ud\n"), (FaultKind::Register, 0, None));

@@ -71,6 +71,10 @@ pub struct Environment<'e> {
     pub outside: u64,
     /// Instruction and lane of the first of them.
     pub first_outside: Option<(u32, u32)>,
+    /// Instructions with an illegal opcode that were passed over (EU-060).
+    pub passed_over: u64,
+    /// The first of them.
+    pub first_passed_over: Option<u32>,
     /// What messages have cost beyond one instruction each. See [`super::Budget`].
     pub cost: u64,
     /// Instructions by kind.
@@ -80,7 +84,23 @@ pub struct Environment<'e> {
 impl<'e> Environment<'e> {
     /// An environment in which nothing has happened.
     pub fn new(memory: &'e mut dyn Memory, group: &'e mut Group) -> Environment<'e> {
-        Environment { memory, group, outside: 0, first_outside: None, cost: 0, counts: KindCounts::default() }
+        Environment {
+            memory,
+            group,
+            outside: 0,
+            first_outside: None,
+            passed_over: 0,
+            first_passed_over: None,
+            cost: 0,
+            counts: KindCounts::default(),
+        }
+    }
+
+    /// Counts an instruction that was passed over.
+    #[cold]
+    pub(super) fn note_passed_over(&mut self, instruction: u32) {
+        self.passed_over += 1;
+        self.first_passed_over.get_or_insert(instruction);
     }
 
     /// Counts the accesses of these lanes, which were outside of a surface.

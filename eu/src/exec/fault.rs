@@ -62,7 +62,10 @@ pub enum FaultKind {
     /// ISA-025.
     #[error("the instruction is illegal")]
     Illegal,
-    /// No instruction has these bytes.
+    /// ISA-026.
+    #[error("no instruction has this opcode")]
+    Opcode,
+    /// No instruction has these bytes, although one has their opcode.
     #[error("the bytes are no instruction")]
     Undecodable,
     /// ISA-164, ISA-190.
@@ -92,6 +95,9 @@ pub enum FaultKind {
     /// ISA-243.
     #[error("a named barrier, or one with other producers than consumers, is not supported")]
     Barrier,
+    /// An exception that is enabled, without a system routine. EU-060.
+    #[error("an exception is enabled, and there is no system routine")]
+    Exception,
     /// An address outside all buffers.
     #[error("the address is outside all buffers")]
     Address,
@@ -104,4 +110,13 @@ pub enum FaultKind {
     /// An image that the implementor of memory has no access to.
     #[error("the tiling, compression or format of the image is not supported")]
     Image,
+}
+
+impl FaultKind {
+    /// True if the hardware has no instruction with this opcode: that is an exception if cr0.1 enables it, and is passed over
+    /// otherwise. All others are instructions that the interpreter cannot execute. EU-060.
+    #[inline]
+    pub(super) fn is_illegal_opcode(self) -> bool {
+        matches!(self, FaultKind::Illegal | FaultKind::Opcode)
+    }
 }

@@ -58,8 +58,8 @@ pub enum Stop {
     /// It comes to code at this address, relative to the instruction base, that is not decoded: it goes on after
     /// [`Program::extend`].
     Fetch(u32),
-    /// It has met an exception at this address, relative to the instruction base; cr0.1 says which. It goes on in the system
-    /// routine ([`Thread::enter_system_routine`]).
+    /// It has met an exception, which cr0.1 says; this address, relative to the instruction base, is in cr0.2. It goes on in the
+    /// system routine ([`Thread::enter_system_routine`]).
     Exception(u32),
     /// An instruction cannot be executed.
     Fault(Fault),
@@ -70,7 +70,7 @@ pub enum Stop {
 ///
 /// The cost is counted in instructions: 1 for one that is executed on all lanes at once; 8 for each lane of one that is executed
 /// lane by lane; 8 for each multiplication of rows of a product of matrices; [`MESSAGE_COST`] and the number of lanes for a
-/// message, and what its accesses have cost in addition ([`memory::Memory::take_cost`]).
+/// message, and what its accesses have cost in addition ([`memory::Memory::take_cost`]); 100 for an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Instructions.
@@ -82,6 +82,8 @@ pub struct Budget {
 /// Cost of a message without its lanes and accesses.
 pub const MESSAGE_COST: u64 = 4;
 
+/// Cost of an exception: the thread stops, and its next instruction is found by its address.
+const EXCEPTION_COST: u64 = 100;
 /// Cost of a lane of an operation that is executed lane by lane.
 const LANE_COST: u64 = 8;
 /// Cost of a step of the depth of a row of a product of matrices.
@@ -237,8 +239,13 @@ pub fn run<O: Observer>(
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);
                 thread.next += 1;
-                if uop.writes_state {
-                    thread.leave_system_routine();
+                if uop.writes_state && thread.exceptions {
+                    let located = &code.instructions[uop.instruction as usize];
+                    let next = code.base.wrapping_add(located.address).wrapping_add(located.length);
+                    if let Some(address) = thread.control_written(next) {
+                        environment.cost = environment.cost.saturating_add(EXCEPTION_COST);
+                        return Stop::Exception(address);
+                    }
                     if let Some(stop) = redirected(code, thread) {
                         return stop;
                     }
@@ -282,11 +289,13 @@ pub fn run<O: Observer>(
                 thread.next += 1;
             }
             Kind::Send(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
-            Kind::Fault(FaultKind::Illegal | FaultKind::Undecodable) if thread.exceptions => {
+            Kind::Fault(kind) if thread.exceptions && kind.is_illegal_opcode() => {
                 let address = code.base.wrapping_add(code.instructions[uop.instruction as usize].address);
                 if thread.meet_illegal(address) {
+                    environment.cost = environment.cost.saturating_add(EXCEPTION_COST);
                     return Stop::Exception(address);
                 }
+                environment.note_passed_over(uop.instruction);
                 thread.next += 1;
             }
             Kind::Fault(kind) => {

@@ -323,7 +323,7 @@ impl Program {
             let bytes = &bytes[..length];
             self.remember(at, bytes);
             let index = self.instructions.len() as u32;
-            let located = Located { address: at, length: length as u32, instruction: isa::decode(bytes).ok() };
+            let located = Located::new(at, bytes);
             self.instructions.push(located);
             let uop = self.uops.len() as u32;
             if !first {
@@ -389,8 +389,7 @@ impl Program {
         let Ok((bytes, length)) = self.read(at, fetch) else { return address };
         let bytes = &bytes[..length];
         self.remember(at, bytes);
-        let located = Located { address: at, length: length as u32, instruction: isa::decode(bytes).ok() };
-        translate::after_while(Some(&located)).unwrap_or(address)
+        translate::after_while(Some(&Located::new(at, bytes))).unwrap_or(address)
     }
 
     fn remember(&mut self, start: u32, bytes: &[u8]) {

@@ -118,10 +118,8 @@ impl SavedGroup {
         }
         for ((thread, places), ended) in group.threads().iter().zip(&self.places).zip(&group.ended) {
             let flag = |set, flag| if set { flag } else { 0 };
-            let flags = flag(*ended, ENDED)
-                | flag(thread.exceptions, EXCEPTIONS)
-                | flag(thread.in_system_routine, IN_SYSTEM_ROUTINE);
-            out.u32(flags);
+            let running = flag(thread.exceptions, EXCEPTIONS) | flag(thread.in_system_routine, IN_SYSTEM_ROUTINE);
+            out.u32(if *ended { ENDED } else { running });
             out.u64(thread.executed);
             if *ended {
                 continue;

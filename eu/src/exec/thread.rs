@@ -108,8 +108,8 @@ pub struct Thread {
     pub plain_floats: bool,
     /// Address relative to the instruction base at which the thread goes on, instead of `next`.
     pub redirect: Option<u32>,
-    /// Instructions that are none are exceptions if cr0.1 enables them, and passed over otherwise, as in hardware. Without
-    /// this they are faults. EU-060.
+    /// Exceptions that cr0.1 enables are raised, and instructions with an illegal opcode are passed over without its enable, as
+    /// in hardware. Without this they are faults, and there are no exceptions. EU-060.
     pub exceptions: bool,
     /// The thread is in the system routine.
     pub in_system_routine: bool,
@@ -117,10 +117,15 @@ pub struct Thread {
 
 /// cr0.0: the thread is in the system routine.
 const SYSTEM_ROUTINE: u32 = 1 << 31;
-/// cr0.1: the exception of illegal instructions is enabled.
+/// cr0.1: the exception of illegal opcodes is enabled (IGT: `xe_exec_sip`).
 pub const ILLEGAL_ENABLE: u32 = 1 << 12;
-/// cr0.1: an illegal instruction was met.
+/// cr0.1: the thread has met an illegal opcode. Software clears it (IGT: `xe_exec_sip`).
 pub const ILLEGAL_STATUS: u32 = 1 << 28;
+/// cr0.1: software exceptions are enabled (EU-032).
+pub const SOFTWARE_ENABLE: u32 = 1 << 13;
+/// cr0.1: a software exception is pending. Software sets it, which is how IGC compiles `__builtin_IB_software_exception`, and
+/// clears it (GDB: `INTELGT_CR0_1_SOFTWARE_EXCEPTION_CONTROL`).
+pub const SOFTWARE_CONTROL: u32 = 1 << 29;
 
 impl Thread {
     /// A thread with all registers 0 (ISA-264) and these channels enabled.
@@ -368,8 +373,8 @@ impl Thread {
         self.redirect = Some(address);
     }
 
-    /// Meets an instruction that is none, at this address relative to the instruction base. Returns true if that is an
-    /// exception: then cr0.1 and cr0.2 say which and where. EU-060.
+    /// Meets an illegal opcode at this address relative to the instruction base. Returns true if that is an exception: then cr0.1
+    /// and cr0.2 say which and where. EU-060.
     pub(super) fn meet_illegal(&mut self, address: u32) -> bool {
         let status = self.u32(CR + 4);
         let raised = status & ILLEGAL_ENABLE != 0 && !self.in_system_routine;
@@ -388,13 +393,25 @@ impl Thread {
         self.start_at(address);
     }
 
-    /// To be called after writes to cr0: a write that clears the bit of the system routine leaves it, for the address in
-    /// cr0.2. EU-060.
-    pub(super) fn leave_system_routine(&mut self) {
-        if self.in_system_routine && self.u32(CR) & SYSTEM_ROUTINE == 0 {
+    /// To be called after writes to cr0, with the address of the next instruction: a write that clears the bit of the system
+    /// routine leaves it, for the address in cr0.2. Returns the address at which the thread goes on after a software exception
+    /// that is pending now; it is in cr0.2 then. One that the system routine has not cleared is raised again when it is left. EU-061,
+    /// EU-062.
+    pub(super) fn control_written(&mut self, next: u32) -> Option<u32> {
+        if self.in_system_routine {
+            if self.u32(CR) & SYSTEM_ROUTINE != 0 {
+                return None;
+            }
             self.in_system_routine = false;
             self.start_at(self.u32(CR + 8));
         }
+        let pending = SOFTWARE_ENABLE | SOFTWARE_CONTROL;
+        if self.u32(CR + 4) & pending != pending {
+            return None;
+        }
+        let address = self.redirect.unwrap_or(next);
+        self.set_u32(CR + 8, address);
+        Some(address)
     }
 
     /// Channels that wait at a uop.

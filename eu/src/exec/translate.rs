@@ -11,7 +11,7 @@ use super::thread::{NEVER, Thread};
 use super::uop::{Kind, Uop};
 use super::{classify, dpas};
 use crate::isa::table::{Control, Execute, Format};
-use crate::isa::{self, Destination, Instruction, Place, Source};
+use crate::isa::{self, DecodeError, Destination, Instruction, Place, Source};
 
 /// An instruction at its address.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,17 @@ pub struct Located {
     pub length: u32,
     /// The instruction; `None` for bytes that are none.
     pub instruction: Option<Instruction>,
+    /// True if no instruction has the opcode of the bytes. ISA-026.
+    pub has_reserved_opcode: bool,
+}
+
+impl Located {
+    /// The instruction with these bytes at an address.
+    pub(super) fn new(address: u32, bytes: &[u8]) -> Located {
+        let decoded = isa::decode(bytes);
+        let has_reserved_opcode = matches!(decoded, Err(DecodeError::Opcode(_)));
+        Located { address, length: isa::length(bytes) as u32, instruction: decoded.ok(), has_reserved_opcode }
+    }
 }
 
 /// A uop of this kind for an instruction.
@@ -80,7 +91,8 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
 /// The uop of an instruction; that of a fault if it cannot be executed. Targets are to be set.
 pub fn uop(located: Located, index: u32, base: u32, registers: u32, host: Host) -> Uop {
     let Some(instruction) = &located.instruction else {
-        return plain(Kind::Fault(FaultKind::Undecodable), None, index);
+        let fault = if located.has_reserved_opcode { FaultKind::Opcode } else { FaultKind::Undecodable };
+        return plain(Kind::Fault(fault), None, index);
     };
     let context = Context { address: base.wrapping_add(located.address), registers, host };
     context.uop(instruction, index).unwrap_or_else(|fault| plain(Kind::Fault(fault), Some(instruction), index))
@@ -160,9 +172,9 @@ pub fn locate(bytes: &[u8]) -> Vec<Located> {
     let mut all = Vec::with_capacity(bytes.len() / 12);
     let mut at = 0;
     while at < bytes.len() {
-        let length = isa::length(&bytes[at..]);
-        all.push(Located { address: at as u32, length: length as u32, instruction: isa::decode(&bytes[at..]).ok() });
-        at += length;
+        let located = Located::new(at as u32, &bytes[at..]);
+        all.push(located);
+        at += located.length as usize;
     }
     all
 }

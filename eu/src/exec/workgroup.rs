@@ -27,8 +27,8 @@ pub enum GroupStop {
     Limit(Place),
     /// The observer has stopped a thread before an instruction.
     Break(Place),
-    /// A thread has met an exception at this address: it goes on in the system routine, if there is one
-    /// ([`Thread::enter_system_routine`]).
+    /// A thread has met an exception: it goes on at the address in cr0.2, after the system routine
+    /// ([`Workgroup::enter_system_routine`]), or ends if there is none.
     Exception(Place, u32),
     /// An instruction of a thread cannot be executed.
     Fault(Place, Fault),
@@ -67,6 +67,8 @@ pub struct Workgroup {
     pub(super) cost: u64,
     pub(super) outside: u64,
     first_outside: Option<Place>,
+    passed_over: u64,
+    first_passed_over: Option<Place>,
     counts: KindCounts,
 }
 
@@ -87,6 +89,8 @@ impl Workgroup {
             cost: 0,
             outside: 0,
             first_outside: None,
+            passed_over: 0,
+            first_passed_over: None,
             counts: KindCounts::default(),
         }
     }
@@ -106,6 +110,7 @@ impl Workgroup {
         self.shared.exchanges.clear();
         (self.current, self.turn, self.before, self.progress) = (0, 0, 0, false);
         (self.cost, self.outside, self.first_outside) = (0, 0, None);
+        (self.passed_over, self.first_passed_over) = (0, None);
         self.counts = KindCounts::default();
     }
 
@@ -124,6 +129,13 @@ impl Workgroup {
         if let Some(ended) = self.ended.get_mut(thread as usize) {
             *ended = true;
             self.progress = true;
+        }
+    }
+
+    /// Lets a thread that has met an exception go on in the system routine at this address, relative to the instruction base.
+    pub fn enter_system_routine(&mut self, thread: u32, address: u32) {
+        if let Some(thread) = self.threads.get_mut(thread as usize) {
+            thread.enter_system_routine(address);
         }
     }
 
@@ -150,6 +162,13 @@ impl Workgroup {
     /// Accesses outside of a surface or of shared local memory, and the first of them.
     pub fn outside(&self) -> (u64, Option<Place>) {
         (self.outside, self.first_outside)
+    }
+
+    /// Takes the number of instructions with an illegal opcode that threads have passed over since the last call, and the first of
+    /// them.
+    pub fn take_passed_over(&mut self) -> Option<(u64, Place)> {
+        let count = std::mem::take(&mut self.passed_over);
+        self.first_passed_over.take().map(|place| (count, place))
     }
 
     /// Takes the instructions by kind since the last call.
@@ -210,6 +229,10 @@ impl Workgroup {
                 self.outside += std::mem::take(&mut environment.outside);
                 if let Some((instruction, lane)) = environment.first_outside.take() {
                     self.first_outside.get_or_insert(Place { thread: number, instruction, lane: Some(lane) });
+                }
+                if let Some(instruction) = environment.first_passed_over.take() {
+                    self.passed_over += std::mem::take(&mut environment.passed_over);
+                    self.first_passed_over.get_or_insert(Place { thread: number, instruction, lane: None });
                 }
                 self.progress |= thread.executed > self.before;
                 let place = |instruction, lane| Place { thread: number, instruction, lane };

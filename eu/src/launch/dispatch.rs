@@ -233,7 +233,7 @@ impl Launch {
             GroupStop::End => return Step::Ends,
             // The code is there as a whole, and nothing stops a thread.
             GroupStop::Budget | GroupStop::Break(_) | GroupStop::Fetch(_) => return Step::Continues,
-            GroupStop::Exception(place, _) => Outcome::Fault(FaultKind::Illegal, resident.location(place)),
+            GroupStop::Exception(place, _) => Outcome::Fault(FaultKind::Exception, resident.location(place)),
             GroupStop::Fault(place, fault) => Outcome::Fault(fault.kind, resident.location(place)),
             GroupStop::Limit(place) => Outcome::Hang(Hang::Limit, resident.location(place)),
             GroupStop::Deadlock(place) => Outcome::Hang(Hang::Barrier, resident.location(place)),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Programs that are decoded where threads come to, and writes of registers that change where and how threads go on.
 
-use arctic_eu::exec::thread::CR;
 use arctic_eu::exec::{
     self, Budget, Environment, Fault, FaultKind, Group, Host, MemoryFault, Program, Stop, Thread, Way,
 };
@@ -9,7 +8,7 @@ use arctic_eu::exec::{
 use super::{END, Page, code, run, thread};
 
 /// Virtual address of the instruction base.
-const ORIGIN: u64 = 0x7_0000_0000;
+pub const ORIGIN: u64 = 0x7_0000_0000;
 /// Id of the address space.
 const SPACE: u64 = 42;
 
@@ -224,54 +223,6 @@ fn a_program_does_not_grow_beyond_its_limit() {
     }
     let full = sizes.iter().position(|bytes| bytes == sizes.last().unwrap()).unwrap();
     assert!(full < 4096, "{full} of {}", sizes.len());
-}
-
-/// EU-060, EU-061: an exception is a stop; in the system routine cr0 says what it was and where, and the thread goes on where
-/// the routine says. Without the enable bit, an instruction that is none is passed over; without exceptions it is a fault.
-#[test]
-fn illegal_instructions_are_exceptions_if_they_are_enabled() {
-    let text = "mov (16|M0) r20.0<1>:ud 0x1:ud\nillegal\nmov (16|M0) r22.0<1>:ud 0x2:ud\n";
-    let routine = "
-(W)     mov (4|M0) r24.0<1>:ud cr0.0<4;4,1>:ud
-        illegal
-(W)     add (1|M0) cr0.2<1>:ud cr0.2<0;1,0>:ud 0x10:uw
-(W)     and (1|M0) cr0.1<1>:ud cr0.1<0;1,0>:ud 0xFFFFFFF:ud
-(W)     and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x7FFFFFFD:ud
-(W)     mov (1|M0) r26.0<1>:ud 0xDEAD:ud
-";
-    let memory = CodeMemory::new(0x1000, &[(0x40, code(&format!("{text}{END}"))), (0x400, code(routine))]);
-    let at = 0x40 + code("mov (16|M0) r20.0<1>:ud 0x1:ud").len() as u32;
-    let mut program = on_demand();
-    let mut state = thread();
-    assert!(matches!(
-        memory.run(&mut program, &mut state, 0x40),
-        Ok(Stop::Fault(Fault { kind: FaultKind::Illegal, .. }))
-    ));
-    let mut state = thread();
-    state.exceptions = true;
-    assert_eq!(memory.run(&mut program, &mut state, 0x40), Ok(Stop::End));
-    assert_eq!((state.grf(22, 0), state.u32(CR + 4)), (2, 0));
-    let mut state = thread();
-    state.exceptions = true;
-    state.set_u32(CR + 4, 1 << 12);
-    assert_eq!(memory.run(&mut program, &mut state, 0x40), Ok(Stop::Exception(at)));
-    assert_eq!((state.grf(20, 0), state.grf(22, 0)), (1, 0));
-    state.enter_system_routine(0x400);
-    let mut page = Page::new();
-    let mut group = Group::default();
-    let mut environment = Environment::new(&mut page, &mut group);
-    let stop = loop {
-        match exec::run(&program, &mut state, &mut environment, Budget::instructions(1), Way::General, &mut ()) {
-            Stop::Fetch(address) => {
-                program.extend(address, &mut memory.fetch()).unwrap();
-            }
-            Stop::Budget => {}
-            stop => break stop,
-        }
-    };
-    assert_eq!(stop, Stop::End);
-    assert_eq!([0, 1, 2].map(|dword| state.grf(24, dword)), [1 << 31, 1 << 28 | 1 << 12, at]);
-    assert_eq!((state.grf(22, 0), state.grf(26, 0), state.u32(CR + 4), state.u32(CR)), (2, 0, 1 << 12, 0));
 }
 
 /// ISA-085: channels that a write of sr0.2 adds are enabled where it is; those that it takes away do not come back, wherever they

@@ -4,6 +4,7 @@
 
 mod accesses;
 mod code;
+mod exceptions;
 mod groups;
 mod images;
 
