@@ -17,16 +17,40 @@ const CODE: u64 = at::SCRATCH + 0x1000;
 /// Offset of the dword that the kernel of a context counts in.
 const COUNTER: u64 = at::SCRATCH + 0x200;
 
-/// Submits a context with a walker of so many groups of four threads, each of which counts to `count`. It writes [`VALUE`] at the
-/// end.
-fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, groups: u32, count: u32) {
+/// Offset of the system routine from the code of its context.
+const ROUTINE: u32 = 0x800;
+
+/// As [`COUNT`], by exceptions: the system routine counts them.
+const RAISE: &str = "
+(W)     or (1|M0) cr0.1<1>:ud cr0.1<0;1,0>:ud 0x1000:ud
+(W)     mov (1|M0) r10.0<1>:ud 0x1:ud
+(W)     mov (2|M0) r12.0<1>:ud r1.0<1;1,0>:ud
+(W)     mov (1|M0) r14.0<1>:ud r1.2<0;1,0>:ud
+LOOP:
+        illegal
+(W)     add (1|M0) r14.0<1>:d r14.0<0;1,0>:d -1:w
+(W)     cmp (1|M0) (ne)f0.0 null<1>:d r14.0<0;1,0>:d 0:w
+(W&f0.0) jmpi LOOP
+";
+const COUNT_EXCEPTION: &str = "
+(W)     send.ugm (1|M0) null r12 r10:1 0x0 0x0800058C
+(W)     add (1|M0) cr0.2<1>:ud cr0.2<0;1,0>:ud 0x10:ud
+(W)     and (1|M0) cr0.1<1>:ud cr0.1<0;1,0>:ud 0x7FFFFF:ud
+(W)     and (1|M0) cr0.0<1>:ud cr0.0<0;1,0>:ud 0x7FFFFFFD:ud
+";
+
+/// Submits a context with a walker of so many groups of four threads, each of which counts to `count`, by this kernel, or by the
+/// exceptions of one. It writes [`VALUE`] at the end.
+fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, text: &str, groups: u32, count: u32) {
     let (code, counter) = (CODE + u64::from(id) * 0x1000, vf.base() + COUNTER + u64::from(id) * 8);
-    vf.write_words(code, &kernel(COUNT));
+    vf.write_words(code, &kernel(text));
+    vf.write_words(code + u64::from(ROUTINE), &kernel(COUNT_EXCEPTION));
     let bases = Bases { instruction: vf.base() + code, ..Bases::default() };
     let inline = Some([counter as u32, (counter >> 32) as u32, count, 0, 0, 0, 0, 0]);
     let walker = Walker { threads: 4, groups: [groups, 1, 1], inline, ..Walker::of(0) };
     let store = mi::store_data_imm(vf.global(DONE + u64::from(id) * 4), VALUE);
-    let state = [&state_base_address(&bases)[..], &state_compute_mode(false), &cfe_state(0)].concat();
+    let sip = [0x6102_0001, ROUTINE, 0];
+    let state = [&state_base_address(&bases)[..], &state_compute_mode(false), &cfe_state(0), &sip].concat();
     vf.write_words(Vf::batch(id), &[&state[..], &walker.words(), &[mi::BATCH_BUFFER_END]].concat());
     let jump = vf.jump(id);
     vf.submit(id, class, &[&jump[..], &store].concat());
@@ -35,13 +59,16 @@ fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, groups: u32, count:
 /// A VF with kernels on two engines moves from card to card and back at any time, by messages and by mapped memory.
 #[test]
 fn groups_in_flight_go_on_on_another_card() {
-    proves!(EU_070, "a group in flight of a saved function goes on where it was: no instruction is executed twice");
+    proves!(
+        [EU_061, EU_070],
+        "a group in flight of a saved function goes on where it was, in the system routine too: no instruction is executed twice"
+    );
     for mapped in [true, false] {
         let mut source = bench(mapped);
         source.attacker_up();
-        let (groups, count) = (3, 60_000);
-        submit_counting(&mut source.attacker, 0, EngineClass::Compute, groups, count);
-        submit_counting(&mut source.attacker, 1, EngineClass::Render, groups, count / 2);
+        let (groups, counts) = (3, [60_000, 6_000]);
+        submit_counting(&mut source.attacker, 0, EngineClass::Compute, COUNT, groups, counts[0]);
+        submit_counting(&mut source.attacker, 1, EngineClass::Render, RAISE, groups, counts[1]);
         let (mut moves, mut in_flight) = (0, 0);
         while moves < 40 && !(done(&source.attacker, 0) && done(&source.attacker, 1)) {
             source.work(1 + moves % 3);
@@ -62,7 +89,7 @@ fn groups_in_flight_go_on_on_another_card() {
             moves += 1;
         }
         source.until("the kernels", 50_000, |bench| (0..2).all(|id| done(&bench.attacker, id)));
-        for (id, count) in [(0, count), (1, count / 2)] {
+        for (id, count) in (0..).zip(counts) {
             assert_eq!(source.attacker.peek(COUNTER + id * 8), groups * 4 * count, "mapped {mapped}, context {id}");
         }
         assert!(moves > 8 && in_flight > 8, "mapped {mapped}: {moves} moves, {in_flight} groups in flight");
@@ -77,8 +104,8 @@ fn groups_of_clusters_go_on_on_another_card() {
     let mut source = bench(true);
     source.attacker_up();
     let (groups, count) = (120, 4000);
-    submit_counting(&mut source.attacker, 0, EngineClass::Compute, groups, count);
-    submit_counting(&mut source.attacker, 1, EngineClass::Render, groups, count / 2);
+    submit_counting(&mut source.attacker, 0, EngineClass::Compute, COUNT, groups, count);
+    submit_counting(&mut source.attacker, 1, EngineClass::Render, COUNT, groups, count / 2);
     let (mut moves, mut most) = (0, 0);
     while moves < 60 && !(done(&source.attacker, 0) && done(&source.attacker, 1)) {
         let stop = AtomicBool::new(false);
@@ -122,7 +149,7 @@ fn groups_of_clusters_go_on_on_another_card() {
 fn groups_that_are_none_are_refused() {
     let mut bench = bench(true);
     bench.attacker_up();
-    submit_counting(&mut bench.attacker, 0, EngineClass::Compute, 2, 100_000);
+    submit_counting(&mut bench.attacker, 0, EngineClass::Compute, COUNT, 2, 100_000);
     bench.work(4);
     pause(&bench, ATTACKER);
     let good = through_text(&save(&bench, ATTACKER));

@@ -23,7 +23,7 @@ mod walker;
 pub use bases::Bases;
 pub use memory::KernelMemory;
 pub use parked::{Owner, ParkedRun, ParkedWalkers};
-pub use run::{EndedThread, KernelPlace, Room, RunStop, Times, WalkerCounts, WalkerRun};
+pub use run::{KernelPlace, Room, RunStop, Times, Unexecuted, WalkerCounts, WalkerRun};
 pub use shared::{ClusterState, Help, Offers};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::{SurfaceMemory, SurfaceState};

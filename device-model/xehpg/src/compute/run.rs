@@ -37,6 +37,8 @@ pub struct WalkerCounts {
     pub kinds: KindCounts,
     /// Threads that have ended at an instruction that cannot be executed.
     pub faults: u64,
+    /// Instructions with an illegal opcode that threads have passed over (EU-060).
+    pub passed_over: u64,
     /// Accesses outside of a surface or of shared local memory, which read 0 or are dropped (EU-044).
     pub outside: u64,
     /// Atomic operations that were executed as a read and a write, by messages to a function's client.
@@ -57,6 +59,7 @@ impl WalkerCounts {
             instructions: of(self.instructions, other.instructions),
             kinds: self.kinds.each(other.kinds, of),
             faults: of(self.faults, other.faults),
+            passed_over: of(self.passed_over, other.passed_over),
             outside: of(self.outside, other.outside),
             remote_atomics: of(self.remote_atomics, other.remote_atomics),
         }
@@ -78,13 +81,13 @@ pub struct KernelPlace {
     pub instruction: String,
 }
 
-/// A thread that has ended at an instruction that cannot be executed.
+/// An instruction that a thread has come to and that was not executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EndedThread {
+pub struct Unexecuted {
     /// Where.
     pub place: KernelPlace,
-    /// Why.
-    pub reason: FaultKind,
+    /// Why the thread has ended; `None` if it has passed over the instruction, which has an illegal opcode (EU-060).
+    pub ended: Option<FaultKind>,
 }
 
 /// Result of a step of a walker.
@@ -158,7 +161,7 @@ pub struct WalkerRun {
     counts: WalkerCounts,
     /// Those that [`WalkerRun::take_counts`] has returned.
     taken: WalkerCounts,
-    ended: Option<EndedThread>,
+    unexecuted: Option<Unexecuted>,
 }
 
 #[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
@@ -176,7 +179,7 @@ impl WalkerRun {
             ticks: 0,
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
-            ended: None,
+            unexecuted: None,
         }
     }
 
@@ -237,9 +240,9 @@ impl WalkerRun {
         u32::try_from(ticks.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    /// Takes the first thread since the last call that has ended at an instruction that cannot be executed.
-    pub fn take_ended(&mut self) -> Option<EndedThread> {
-        self.ended.take()
+    /// Takes the first instruction since the last call that was not executed.
+    pub fn take_unexecuted(&mut self) -> Option<Unexecuted> {
+        self.unexecuted.take()
     }
 
     /// Offers the groups that are not begun to clusters.
@@ -259,11 +262,11 @@ impl WalkerRun {
 
     /// Adds what slots have executed. Waits for clusters that execute a part.
     fn collect(&mut self) {
-        let WalkerRun { shared, own, counts, longest, ended, .. } = self;
-        collect(own, counts, longest, ended);
+        let WalkerRun { shared, own, counts, longest, unexecuted, .. } = self;
+        collect(own, counts, longest, unexecuted);
         for mut helper in shared.helpers() {
             if let Some(slot) = &mut helper.slot {
-                collect(slot, counts, longest, ended);
+                collect(slot, counts, longest, unexecuted);
             }
         }
     }
@@ -324,14 +327,14 @@ impl WalkerRun {
     ) -> RunStop {
         let mut left = budget;
         let stop = self.step_slots(gam, space, unit, &mut left, to_boundary);
-        let WalkerRun { shared, own, counts, longest, ended, .. } = self;
-        collect(own, counts, longest, ended);
+        let WalkerRun { shared, own, counts, longest, unexecuted, .. } = self;
+        collect(own, counts, longest, unexecuted);
         if stop == RunStop::Done {
             self.collect();
         } else if shared.has_helpers() {
             for mut helper in shared.helpers_at_rest() {
                 if let Some(slot) = &mut helper.slot {
-                    collect(slot, counts, longest, ended);
+                    collect(slot, counts, longest, unexecuted);
                 }
             }
         }
@@ -400,11 +403,11 @@ impl WalkerRun {
 }
 
 /// Adds what a slot has executed.
-fn collect(slot: &mut Slot, counts: &mut WalkerCounts, longest: &mut u64, ended: &mut Option<EndedThread>) {
+fn collect(slot: &mut Slot, counts: &mut WalkerCounts, longest: &mut u64, unexecuted: &mut Option<Unexecuted>) {
     *counts = counts.plus(slot.take_counts());
     *longest = slot.longest.max(*longest);
-    if let Some(thread) = slot.take_ended() {
-        ended.get_or_insert(thread);
+    if let Some(instruction) = slot.take_unexecuted() {
+        unexecuted.get_or_insert(instruction);
     }
 }
 

@@ -9,7 +9,7 @@ use arctic_eu::text;
 use super::bases::ADDRESS;
 use super::memory::KernelMemory;
 use super::replay::MessageReplay;
-use super::run::{EndedThread, KernelPlace, WalkerCounts};
+use super::run::{KernelPlace, Unexecuted, WalkerCounts};
 use super::surfaces::Surfaces;
 use super::walker::Walker;
 use crate::memory::{Fault, Gam, Space};
@@ -95,7 +95,7 @@ pub(super) struct Slot {
     counts: WalkerCounts,
     /// Instructions of its longest group.
     pub longest: u64,
-    ended: Option<EndedThread>,
+    unexecuted: Option<Unexecuted>,
     deadlock: bool,
 }
 
@@ -112,7 +112,7 @@ impl Slot {
             surfaces,
             counts: WalkerCounts::default(),
             longest: 0,
-            ended: None,
+            unexecuted: None,
             deadlock: false,
         }
     }
@@ -149,9 +149,9 @@ impl Slot {
         std::mem::take(&mut self.counts)
     }
 
-    /// Takes the first thread since the last call that has ended at an instruction that cannot be executed.
-    pub fn take_ended(&mut self) -> Option<EndedThread> {
-        self.ended.take()
+    /// Takes the first instruction since the last call that was not executed.
+    pub fn take_unexecuted(&mut self) -> Option<Unexecuted> {
+        self.unexecuted.take()
     }
 
     /// Bytes of the host's memory that it has, about.
@@ -221,6 +221,10 @@ impl Slot {
             self.counts.remote_atomics += memory.take_remote_atomics();
             self.longest = self.longest.max(executed);
             let at = |place: &Place| Box::new(kernel_place(walker, program, group, place.thread, place.instruction));
+            if let Some((count, place)) = self.threads.take_passed_over() {
+                self.counts.passed_over += count;
+                self.unexecuted.get_or_insert_with(|| Unexecuted { place: *at(&place), ended: None });
+            }
             let (place, reason) = match stop {
                 GroupStop::End => {
                     self.counts.groups += 1;
@@ -241,12 +245,17 @@ impl Slot {
                     }
                     (place, fault.kind)
                 }
-                // There is no system routine, no limit and no observer.
-                GroupStop::Exception(place, _) | GroupStop::Limit(place) | GroupStop::Break(place) => {
-                    (place, FaultKind::Illegal)
-                }
+                GroupStop::Exception(place, _) => match walker.system_routine {
+                    Some(address) => {
+                        self.threads.enter_system_routine(place.thread, address);
+                        continue;
+                    }
+                    None => (place, FaultKind::Exception),
+                },
+                // There is no limit and no observer.
+                GroupStop::Limit(place) | GroupStop::Break(place) => (place, FaultKind::Unsupported),
             };
-            self.ended.get_or_insert_with(|| EndedThread { place: *at(&place), reason });
+            self.unexecuted.get_or_insert_with(|| Unexecuted { place: *at(&place), ended: Some(reason) });
             self.counts.faults += 1;
             self.threads.end_thread(place.thread);
         }

@@ -92,6 +92,8 @@ pub struct Walker {
     pub slm: usize,
     /// What the addresses of messages are relative to.
     pub bases: Bases,
+    /// Offset of the system routine from the instruction base, if the context has one (EU-061).
+    pub system_routine: Option<u32>,
     /// What is written at the end.
     pub post_sync: PostSync,
 }
@@ -146,11 +148,12 @@ impl Walker {
                 ids: local_ids(&words, simd)?,
                 inline: field::EMIT_INLINE.is_set(&words).then(|| inline(&words)),
                 cr0: control_registers(&words),
-                exceptions: false,
+                exceptions: true,
             },
             registers: state.registers(),
             slm,
             bases: bases(&words, state),
+            system_routine: state.system_routine(),
             post_sync: post_sync(&words),
             words,
         })

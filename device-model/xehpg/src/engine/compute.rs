@@ -116,8 +116,8 @@ impl Streamer<'_> {
             self.counters.walkers.add(counts);
             self.gt.kernels(function).add(counts);
             self.gt.engine_kernel(self.id).show(walker.run.walker().kernel_address(), walker.run.counts());
-            if let Some(ended) = walker.run.take_ended() {
-                walkers::warn_ended(self.gt, function, self.id, &ended);
+            if let Some(unexecuted) = walker.run.take_unexecuted() {
+                walkers::warn_unexecuted(self.gt, function, self.id, &unexecuted);
                 if self.gt.unmodelled == Unmodelled::Fault {
                     let address = self.running.position.address();
                     return Err(Halt::Unmodelled { header: field::HEADER, address });

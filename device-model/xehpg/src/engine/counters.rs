@@ -83,6 +83,7 @@ impl Counters {
         let remote_atomics = self.remote_atomics.saturating_add(self.walkers.executed.remote_atomics);
         let rest = [
             ("threads ended at instructions that cannot be executed", self.walkers.executed.faults),
+            ("illegal instructions passed over by threads", self.walkers.executed.passed_over),
             ("illegal commands", self.illegal),
             ("commands without privilege", self.privilege_violations),
             ("commands that only the physical function gets", self.virtual_refusals),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The walker that an engine executes, totals of an engine's walkers, and log lines about kernels that cannot go on.
 
-use crate::compute::{EndedThread, KernelPlace, WalkerCounts, WalkerRun, WalkerWords};
+use crate::compute::{KernelPlace, Unexecuted, WalkerCounts, WalkerRun, WalkerWords};
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::Fault;
@@ -56,13 +56,16 @@ impl WalkerTotals {
     }
 }
 
-/// Logs that a thread of a function's kernel has ended at an instruction that cannot be executed.
+/// Logs an instruction that a thread of a function's kernel has not executed.
 #[cold]
-pub(super) fn warn_ended(gt: &Gt, function: Function, engine: EngineId, ended: &EndedThread) {
+pub(super) fn warn_unexecuted(gt: &Gt, function: Function, engine: EngineId, unexecuted: &Unexecuted) {
     if gt.kernels(function).may_warn() {
-        let EndedThread { place, reason } = ended;
-        let engine = gt.engine(engine).name;
-        log::warn!("function {}, {engine}: a thread ends: {reason}: {place}", function.number());
+        let Unexecuted { place, ended } = unexecuted;
+        let (engine, function) = (gt.engine(engine).name, function.number());
+        match ended {
+            Some(reason) => log::warn!("function {function}, {engine}: a thread ends: {reason}: {place}"),
+            None => log::warn!("function {function}, {engine}: a thread passes over an illegal instruction: {place}"),
+        }
     }
 }
 

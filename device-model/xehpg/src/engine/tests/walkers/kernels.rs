@@ -350,17 +350,18 @@ fn accesses_without_translation_fault() {
 }
 
 #[test]
-fn instructions_that_do_not_exist_end_their_thread() {
+fn instructions_that_are_not_supported_end_their_thread() {
     proves!(
         EU_073,
-        "an instruction that does not exist ends its thread, and is counted; with `unmodelled` as `fault` it halts the context"
+        "an instruction that is not supported ends its thread, and is counted; with `unmodelled` as `fault` it halts the context"
     );
     for unmodelled in [Unmodelled::Skip, Unmodelled::Fault] {
         let mut profile = crate::registers::tests::profile();
         profile.unmodelled = unmodelled;
         let mut bench = EngineBench::of(profile, EngineClass::Compute, Arc::new(NullHost));
         let context = bench.kernel_context(0, "(W) jmpi L0\nL0:\n", 2, &[]);
-        bench.write(KERNELS + 16, &[0x7f; 4]);
+        // madm.
+        bench.write(KERNELS + 16, &[0x5d, 0, 0, 0]);
         bench.emit(context, &store(VA + DATA, 7));
         let outcome = bench.submit(context);
         if unmodelled == Unmodelled::Skip {

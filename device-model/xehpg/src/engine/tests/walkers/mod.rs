@@ -2,6 +2,7 @@
 //! Walkers: kernels as drivers submit them, their state, preemption and faults.
 
 mod commands;
+mod exceptions;
 mod kernels;
 mod messages;
 mod threads;
