@@ -4,8 +4,6 @@
 
 use arctic_base::priority_mutex::{PriorityGuard, PriorityMutex};
 
-use super::Card;
-use super::units::{Stepped, SteppedUnit};
 use crate::compute::{ClusterState, Help};
 use crate::gt::Gt;
 use crate::topology::{CLUSTERS, UnitId};
@@ -18,6 +16,18 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// Executes a part of a walker that is offered. Returns whether there may be more to do.
+    pub(super) fn help(&self, gt: &Gt) -> bool {
+        let Some(mut state) = self.state.try_lock() else { return false };
+        state.help(&gt.offers, &gt.memory, usize::from(self.number), self.id()) != Help::Nothing
+    }
+
+    /// Makes the state valid after a panic of a step. The engine ends the group of its slot.
+    pub(super) fn recover(&self) {
+        *self.state.hold() = ClusterState::default();
+        self.state.clear_poison();
+    }
+
     /// The clusters of a card.
     pub(super) fn all() -> impl Iterator<Item = Cluster> {
         (0..).take(CLUSTERS).map(|number| Cluster { number, state: PriorityMutex::new(ClusterState::default()) })
@@ -44,23 +54,5 @@ impl HeldUnit for HeldCluster<'_> {
     /// Its work is the engines'.
     fn reset(&mut self, _: &Gt) {
         *self.0 = ClusterState::default();
-    }
-}
-
-impl SteppedUnit for Cluster {
-    fn step(&self, card: &Card, _: u64) -> Stepped {
-        let Some(mut state) = self.state.try_lock() else { return Stepped::default() };
-        let help = state.help(&card.gt, usize::from(self.number), self.id());
-        Stepped { worked: help != Help::Nothing, ..Stepped::default() }
-    }
-
-    fn helps(&self) -> bool {
-        true
-    }
-
-    /// The engine ends the group of a slot whose cluster has panicked.
-    fn recover(&self, _: &Card) {
-        *self.state.hold() = ClusterState::default();
-        self.state.clear_poison();
     }
 }

@@ -92,6 +92,20 @@ impl SteppedUnit for EngineUnit {
     }
 }
 
+impl SteppedUnit for Cluster {
+    fn step(&self, card: &Card, _: u64) -> Stepped {
+        Stepped { worked: self.help(&card.gt), ..Stepped::default() }
+    }
+
+    fn helps(&self) -> bool {
+        true
+    }
+
+    fn recover(&self, _: &Card) {
+        self.recover();
+    }
+}
+
 /// The execution of deferred register writes, each with the locks of the units that it concerns.
 impl Unit for Deferred {
     fn id(&self) -> UnitId {

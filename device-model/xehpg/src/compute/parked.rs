@@ -7,7 +7,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::run::{Room, SavedRun, WalkerRun};
+use super::report::{MOST_SAVED_BYTES, Room};
+use super::run::{SavedRun, WalkerRun};
 use super::time::EuRates;
 use crate::host::Function;
 
@@ -15,9 +16,6 @@ use crate::host::Function;
 pub(super) const MOST_OF_FUNCTION: usize = 64;
 /// Most bytes of the host's memory that the parked walkers of a function take.
 const MOST_BYTES_OF_FUNCTION: usize = 64 << 20;
-/// Most bytes of the parked walkers of a function when they are saved: xe reserves 8 MiB for all that the GuC saves of a VF
-/// (`XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE`).
-pub(super) const MOST_SAVED_BYTES: usize = 6 << 20;
 
 /// The context that a walker belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

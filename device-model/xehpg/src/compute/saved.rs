@@ -9,9 +9,10 @@ use std::ops::Range;
 use arctic_eu::exec::SavedGroup;
 use serde::{Deserialize, Serialize};
 
-use super::parked::{MOST_OF_FUNCTION, MOST_SAVED_BYTES, Owner, ParkedWalkers};
+use super::parked::{MOST_OF_FUNCTION, Owner, ParkedWalkers};
 use super::replay::SavedReplay;
-use super::run::{SavedRun, Times, saved_bytes};
+use super::report::{MOST_SAVED_BYTES, Times, saved_bytes};
+use super::run::SavedRun;
 use super::slot::{InFlight, SavedInFlight};
 use crate::host::Function;
 use crate::memory::saved::Reach;

@@ -13,14 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use arctic_eu::exec::payload::Payload;
 use arctic_eu::exec::{Program, Workgroup};
 
-use super::parked::MOST_SAVED_BYTES;
-use super::run::{RunStop, saved_bytes};
+use super::report::{MOST_SAVED_BYTES, RunStop, saved_bytes};
 use super::slot::{Groups, Job, SavedInFlight, Slot, SlotStop};
 use super::surfaces::Surfaces;
 use super::walker::Walker;
-use crate::gt::Gt;
 use crate::host::Function;
-use crate::memory::{Gam, Space, Tlb};
+use crate::memory::{Gam, Memory, Space, Tlb};
 use crate::topology::{CLUSTERS, UnitId};
 
 /// Cost of a part of a cluster's work, in instructions: as that of an engine's step.
@@ -80,7 +78,8 @@ impl Groups for Taking<'_> {
 impl SharedWalker {
     pub fn new(walker: Walker) -> SharedWalker {
         let Walker { dispatch, registers, slm, .. } = &walker;
-        let slots = MOST_SAVED_BYTES / 4 / saved_bytes(dispatch.threads as usize, *registers, *slm).max(1);
+        let group = saved_bytes(dispatch.threads as usize, *registers, *slm).max(1);
+        let slots = (MOST_SAVED_BYTES / 4).checked_div(group).unwrap_or(0);
         SharedWalker {
             most_helpers: slots.saturating_sub(1).min(CLUSTERS),
             payload: Payload::new(walker.dispatch.clone()),
@@ -300,12 +299,12 @@ pub struct ClusterState {
 
 impl ClusterState {
     /// Executes a part of a walker that is offered, as the cluster with this number.
-    pub fn help(&mut self, gt: &Gt, number: usize, unit: UnitId) -> Help {
-        if gt.offers.is_empty() {
+    pub fn help(&mut self, offers: &Offers, memory: &Memory, number: usize, unit: UnitId) -> Help {
+        if offers.is_empty() {
             return Help::Nothing;
         }
-        let offers = gt.offers.list().clone();
-        let helps = offers.iter().map(|offer| self.execute(gt, offer, number, unit));
+        let offers = offers.list().clone();
+        let helps = offers.iter().map(|offer| self.execute(offer, memory, number, unit));
         let mut best = Help::Nothing;
         for help in helps {
             match help {
@@ -317,7 +316,7 @@ impl ClusterState {
         best
     }
 
-    fn execute(&mut self, gt: &Gt, offer: &Offer, number: usize, unit: UnitId) -> Help {
+    fn execute(&mut self, offer: &Offer, memory: &Memory, number: usize, unit: UnitId) -> Help {
         let shared = &*offer.walker;
         let Some(helper) = shared.helpers.get(number).filter(|_| number < shared.most_helpers) else {
             return Help::Nothing;
@@ -339,8 +338,8 @@ impl ClusterState {
         }
         helper.running = true;
         let slot = helper.slot.get_or_insert_with(|| shared.new_slot(number));
-        let views = gt.memory.step_views(unit);
-        let mut gam = gt.memory.gam(offer.function, &views, &mut self.tlb);
+        let views = memory.step_views(unit);
+        let mut gam = memory.gam(offer.function, &views, &mut self.tlb);
         let mut left = PART_COST;
         let stop = slot.run(shared.job(offer.space), program, &mut gam, &mut Taking(shared), false, &mut left);
         helper.running = false;

@@ -9,7 +9,7 @@ use arctic_eu::text;
 use super::bases::ADDRESS;
 use super::memory::KernelMemory;
 use super::replay::MessageReplay;
-use super::run::{KernelPlace, Unexecuted, WalkerCounts};
+use super::report::{KernelPlace, Unexecuted, WalkerCounts};
 use super::surfaces::Surfaces;
 use super::walker::Walker;
 use crate::memory::{Fault, Gam, Space};
