@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Walkers that several workers execute.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use std::thread;
 use std::time::{Duration, Instant};
