@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arctic_device_model::card::function_state::SavedFunction;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
 use arctic_test_support::kernels::{COUNT, kernel};
@@ -56,6 +57,17 @@ fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, text: &str, groups:
     vf.submit(id, class, &[&jump[..], &store].concat());
 }
 
+/// Returns the bench of `target`, with the paused and saved function of `source`.
+fn moved(source: &VfBench, mut target: VfBench, saved: &SavedFunction) -> VfBench {
+    pause(&target, ATTACKER);
+    copy_memory(source, &target, saved);
+    restore(&target, ATTACKER, &through_text(saved)).unwrap();
+    assert_eq!(save(&target, ATTACKER), *saved);
+    let rings = source.attacker.state().rings;
+    target.attacker.state_mut().rings = rings;
+    target
+}
+
 /// A VF with kernels on two engines moves from card to card and back at any time, by messages and by mapped memory.
 #[test]
 fn groups_in_flight_go_on_on_another_card() {
@@ -76,15 +88,8 @@ fn groups_in_flight_go_on_on_another_card() {
             let saved = save(&source, ATTACKER);
             let flying = source.card.gt().parked.count(ATTACKER);
             in_flight += flying;
-            let target = bench(mapped);
-            pause(&target, ATTACKER);
-            copy_memory(&source, &target, &saved);
-            restore(&target, ATTACKER, &saved).unwrap();
-            assert_eq!(save(&target, ATTACKER), saved);
-            assert_eq!(target.card.gt().parked.count(ATTACKER), flying);
-            let rings = source.attacker.state().rings;
-            source = target;
-            source.attacker.state_mut().rings = rings;
+            source = moved(&source, bench(mapped), &saved);
+            assert_eq!(source.card.gt().parked.count(ATTACKER), flying);
             resume(&source, ATTACKER);
             moves += 1;
         }
@@ -125,14 +130,7 @@ fn groups_of_clusters_go_on_on_another_card() {
         let mut parts = toml::Value::try_from(&saved).unwrap();
         let walkers = part(&mut parts, &["kernels", "state", "walkers"]).as_array_mut().unwrap();
         most = walkers.iter_mut().map(|it| part(it, &["groups"]).as_array_mut().unwrap().len()).fold(most, usize::max);
-        let target = bench(true);
-        pause(&target, ATTACKER);
-        copy_memory(&source, &target, &saved);
-        restore(&target, ATTACKER, &through_text(&saved)).unwrap();
-        assert_eq!(save(&target, ATTACKER), saved);
-        let rings = source.attacker.state().rings;
-        source = target;
-        source.attacker.state_mut().rings = rings;
+        source = moved(&source, bench(true), &saved);
         resume(&source, ATTACKER);
         moves += 1;
     }

@@ -60,7 +60,7 @@ fn submit(vf: &mut Vf, text: &str, groups: u32, to: u64, count: u32) {
     vf.submit(0, EngineClass::Compute, &[&jump[..], &store].concat());
 }
 
-/// Each group is executed once, whoever executes it, and some are executed by clusters.
+/// Each group is executed once, by its engine or by a cluster, and some are executed by clusters.
 #[test]
 fn each_group_is_executed_once() {
     proves!(

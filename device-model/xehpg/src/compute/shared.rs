@@ -101,9 +101,14 @@ impl SharedWalker {
 
     /// The slots of clusters that have one, each with its lock. Waits for a cluster that executes a part.
     pub fn helpers(&self) -> impl Iterator<Item = MutexGuard<'_, Helper>> {
+        self.used_helpers().map(lock)
+    }
+
+    /// The helpers of clusters that have a slot.
+    fn used_helpers(&self) -> impl Iterator<Item = &Mutex<Helper>> {
         let used = self.used.load(Ordering::Acquire);
         let helpers = (0..).zip(&self.helpers).filter(move |(index, _)| used.checked_shr(*index).unwrap_or(0) & 1 != 0);
-        helpers.map(|(_, helper)| lock(helper))
+        helpers.map(|(_, helper)| helper)
     }
 
     /// Returns whether a cluster has a slot.
@@ -113,9 +118,7 @@ impl SharedWalker {
 
     /// As [`SharedWalker::helpers`], without those that execute a part.
     pub fn helpers_at_rest(&self) -> impl Iterator<Item = MutexGuard<'_, Helper>> {
-        let used = self.used.load(Ordering::Acquire);
-        let helpers = (0..).zip(&self.helpers).filter(move |(index, _)| used.checked_shr(*index).unwrap_or(0) & 1 != 0);
-        helpers.filter_map(|(_, helper)| match helper.try_lock() {
+        self.used_helpers().filter_map(|helper| match helper.try_lock() {
             Ok(helper) => Some(checked(helper)),
             Err(TryLockError::Poisoned(helper)) => Some(checked(helper.into_inner())),
             Err(TryLockError::WouldBlock) => None,

@@ -244,20 +244,7 @@ fn threads_leave_the_engine_in_the_system_routine() {
         let routine = [ADD, add, ILLEGALS[1], PASS, LEAVE].concat();
         let context = bench.exception_context(0, &text, Some(&routine), Enable::Walker, 4);
         bench.put(DATA, 0);
-        let mut preemptions = 0_u64;
-        loop {
-            bench.begin(context);
-            let mut outcome = bench.engine.step(&bench.gt, 1000);
-            if outcome == Outcome::More {
-                bench.engine.request_preemption();
-                outcome = bench.run();
-            }
-            if outcome == Outcome::Complete {
-                break;
-            }
-            assert_eq!(outcome, Outcome::Preempted);
-            preemptions += 1;
-        }
+        let preemptions = bench.preempt_each_step(context);
         assert_eq!((bench.get(DATA), bench.get(DATA + 0x40)), (4 * 3, 0x355), "{class:?}");
         let executed = bench.engine.counters().walkers.executed;
         assert!(preemptions >= executed.instructions, "{preemptions} {executed:?}");

@@ -66,6 +66,24 @@ impl EngineBench {
         self.engine.request_preemption();
         assert_eq!(self.run(), Outcome::Preempted);
     }
+
+    /// Executes the context, which leaves the engine after each step. Returns how often it was preempted.
+    pub(super) fn preempt_each_step(&mut self, context: Context) -> u64 {
+        let mut preemptions = 0;
+        loop {
+            self.begin(context);
+            let mut outcome = self.engine.step(&self.gt, 1000);
+            if outcome == Outcome::More {
+                self.engine.request_preemption();
+                outcome = self.run();
+            }
+            if outcome == Outcome::Complete {
+                return preemptions;
+            }
+            assert_eq!(outcome, Outcome::Preempted);
+            preemptions += 1;
+        }
+    }
 }
 
 #[test]

@@ -138,20 +138,7 @@ fn vector_add_with_preemption_at_every_instruction() {
             bench.engine.unit = ComputeUnit::with_costs(1, 1);
             bench.vector_add(indirect);
             let context = bench.walker_context(0, walker);
-            let mut preemptions = 0_u64;
-            loop {
-                bench.engine.load(&bench.gt, Load { function: bench.function, ..context.load() });
-                let mut outcome = bench.engine.step(&bench.gt, 1000);
-                if outcome == Outcome::More {
-                    bench.engine.request_preemption();
-                    outcome = bench.run();
-                }
-                if outcome == Outcome::Complete {
-                    break;
-                }
-                assert_eq!(outcome, Outcome::Preempted);
-                preemptions += 1;
-            }
+            let preemptions = bench.preempt_each_step(context);
             bench.check_vector_add(what);
             let executed = bench.engine.counters().walkers.executed;
             assert!(preemptions > executed.instructions, "{preemptions} {executed:?}");
