@@ -31,6 +31,7 @@ fn start(random: &mut Random, size: u8) -> State {
     let mut state = State {
         grf: random.bytes(128 * 32),
         acc: [0; 256],
+        acc_high: [0; 256],
         a0: [0; 32],
         flags: [random.next() as u32, random.next() as u32],
         cr0: if random.below(2) == 0 { 0x4c0 } else { random.next() as u32 & 0x4f0 },

@@ -66,6 +66,7 @@ fn an_implicit_accumulator_begins_at_the_place_of_the_destination() {
 (W)     mov (8|M0) r30.0<1>:ud 0xFFFFFFF0:ud
 (W)     addc (1|M0) r31.6<1>:ud r30.0<0;1,0>:ud 0x20:ud {AccWrEn}
 (W)     mov (1|M0) r32.0<1>:ud acc0.6<0;1,0>:ud
+(W)     mul (2|M0) acc0.2<1>:ud r30.0<1;1,0>:ud 0x10:uw
 (W)     mach (2|M0) r33.2<1>:ud r30.0<1;1,0>:ud 0x10:ud {AccWrEn}
 (W)     mov (2|M0) r32.1<1>:ud acc0.2<1;1,0>:ud
 (W)     add (1|M0) r34.3<1>:ud r30.0<0;1,0>:ud 0x1:ud {AccWrEn}
@@ -78,6 +79,43 @@ fn an_implicit_accumulator_begins_at_the_place_of_the_destination() {
     // 0xfffffff0 * 16 is 0xf_ffff_ff00; the store of the group's other lanes has the same dword in each.
     let found = results(body, 8, 8);
     assert_eq!(found, [1, 0xffff_ff00, 0xffff_ff00, 0xffff_fff1, 0xf, 0x55, 0x55, 0x55]);
+}
+
+/// oneDNN multiplies a dword by a word in two steps, of which the second one has a constant in place of the high word; IGC has
+/// the same dword in both.
+#[test]
+fn products_of_two_steps_add_the_accumulator() {
+    proves!(ISA_120, "mach adds the product of src0 and src1's high word to the 64 bits that mul has left");
+    proves!(ISA_082, "accumulators keep bits 63:32 of a product");
+    let body = "
+(W)     mov (8|M0) r30.0<1>:ud 0xFFFFFFF0:ud
+(W)     mov (8|M0) r31.0<1>:d -3:w
+(W)     mov (8|M0) r32.0<1>:ud 0x89ABCDEF:ud
+(W)     mul (1|M0) acc0.2<1>:ud r30.0<0;1,0>:ud 0xFFFF:uw
+(W)     mach (1|M0) r33.2<1>:ud r30.0<0;1,0>:ud 0:w {AccWrEn}
+(W)     mov (1|M0) r20.0<1>:ud acc0.2<0;1,0>:ud
+(W)     mov (1|M0) r20.1<1>:ud r33.2<0;1,0>:ud
+(W)     mul (8|M0) acc0.0<1>:d r31.0<1;1,0>:d r32.0<2;1,0>:uw
+(W)     mach (8|M0) r34.0<1>:d r31.0<1;1,0>:d r32.0<1;1,0>:ud {AccWrEn}
+(W)     mov (1|M0) r20.2<1>:ud acc0.5<0;1,0>:ud
+(W)     mov (1|M0) r20.3<1>:ud r34.5<0;1,0>:ud
+(W)     mul (8|M0) acc0.0<1>:ud r30.0<1;1,0>:ud r32.0<16;8,2>:uw
+(W)     mach (8|M0) r35.0<1>:ud r30.0<1;1,0>:ud r32.0<1;1,0>:ud
+(W)     mov (1|M0) r20.4<1>:ud r35.7<0;1,0>:ud
+(W)     mov (1|M0) acc0.0<1>:d -5:w
+(W)     mach (1|M0) r36.0<1>:d r31.0<0;1,0>:d 0x10000:d {AccWrEn}
+(W)     mov (1|M0) r20.5<1>:ud acc0.0<0;1,0>:ud
+(W)     mov (1|M0) r20.6<1>:ud r36.0<0;1,0>:ud
+(W)     addc (1|M0) r37.0<1>:ud r30.0<0;1,0>:ud 0x20:ud {AccWrEn}
+(W)     mach (1|M0) r37.0<1>:ud r30.0<0;1,0>:ud 0:w {AccWrEn}
+(W)     add (1|M0) r20.7<1>:ud acc0.0<0;1,0>:ud r37.0<0;1,0>:ud
+";
+    let (word, mixed) = (0xffff_fff0u64 * 0xffff, (-3i64 * 0x89ab_cdef).cast_unsigned());
+    let low = 0xffff_fff0u32.wrapping_mul(0x89ab_cdef);
+    let signed = (-5i64 - (3 << 16)).cast_unsigned();
+    let [word, mixed, signed] = [word, mixed, signed].map(|wide| [wide as u32, (wide >> 32) as u32]);
+    let found = results(body, 8, 8);
+    assert_eq!(found, [word[0], word[1], mixed[0], mixed[1], low, signed[0], signed[1], 1]);
 }
 
 /// oneDNN's kernels of 16 lanes, which are dispatched with eight, enable the others so.

@@ -3,7 +3,8 @@
 
 use super::fault::FaultKind;
 use super::lanes::{Host, Operation, shape};
-use super::operand::{Fetch, Input};
+use super::operand::{Fetch, Input, Store};
+use super::thread::ACCUMULATORS;
 use super::uop::{Kind, Uop};
 use crate::isa::table::LaneOp;
 use crate::isa::{Condition, Instruction, Place, Source, Type};
@@ -118,7 +119,7 @@ fn choose(
     let dst = from.dst.ty;
     let float = types.iter().any(|ty| ty.is_float());
     let narrow = types.iter().chain([&dst]).all(|ty| ty.size() <= 4);
-    if !narrow {
+    if !narrow || writes_dwords_to_accumulators(from, uop) && !keeps_high_dwords(from, lane, uop) {
         return None;
     }
     let plain = from.src[..sources]
@@ -139,6 +140,23 @@ fn choose(
         return Some((if lane == LaneOp::Mov { Operation::Copy } else { Operation::Select }, false));
     }
     if float { floats(from, lane, sources, types, uop) } else { integers(from, lane, sources, types, uop) }
+}
+
+/// True if elements of accumulators are written that have more bits than their registers show. ISA-082.
+fn writes_dwords_to_accumulators(from: &Instruction, uop: &Uop) -> bool {
+    matches!(from.dst.ty, Type::D | Type::Ud) && (from.acc_write || uop.dst.accumulator().is_some())
+}
+
+/// True if the functions on lanes write all bits of these elements.
+fn keeps_high_dwords(from: &Instruction, lane: LaneOp, uop: &Uop) -> bool {
+    match (lane, uop.dst.accumulator()) {
+        (LaneOp::Mul, Some(at)) => {
+            let lanes = usize::from(from.size).next_power_of_two().max(8);
+            !from.acc_write && uop.dst.store == Store::Packed && at + lanes * 4 <= ACCUMULATORS
+        }
+        (LaneOp::Addc | LaneOp::Subb | LaneOp::Mach, None) => true,
+        _ => false,
+    }
 }
 
 fn floats(
@@ -297,6 +315,7 @@ fn integers(
         LaneOp::Mov => O::Copy,
         LaneOp::Add => O::Add,
         LaneOp::Add3 => O::Add3,
+        LaneOp::Mul if writes_dwords_to_accumulators(from, uop) => return product(O::MulWide, &a, &b),
         LaneOp::Mul => O::Mul,
         LaneOp::Mad => O::Mad,
         LaneOp::And => O::And,
@@ -335,7 +354,8 @@ fn integers(
         }
         LaneOp::Addc if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Addc,
         LaneOp::Subb if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Subb,
-        LaneOp::Mach => return mach(from, &a, &b, uop),
+        LaneOp::Mach if from.acc_write => return product(O::MachHigh, &a, &b),
+        LaneOp::Mach => return product(O::MachLow, &a, &b),
         LaneOp::Dp4a => match (b.ty.is_signed(), c.ty.is_signed()) {
             (false, false) => O::Dp4aUnsigned,
             (true, true) => O::Dp4aSigned,
@@ -379,21 +399,7 @@ fn is_condition_of_integer(condition: Condition) -> bool {
     !matches!(condition, Condition::Overflow | Condition::Unordered)
 }
 
-/// ISA-120: the low dword, or with AccWrEn the high one.
-fn mach(from: &Instruction, a: &Input, b: &Input, uop: &mut Uop) -> Option<(Operation, bool)> {
-    use Operation as O;
-    if !from.acc_write {
-        return Some((O::Mul, false));
-    }
-    let operation = match (sign(a), sign(b)) {
-        (Sign::Neither, _) | (_, Sign::Neither) => return None,
-        (Sign::Unsigned | Sign::Both, Sign::Unsigned | Sign::Both) => O::MulHigh,
-        (Sign::Signed | Sign::Both, Sign::Signed | Sign::Both) => O::MulHighSigned,
-        (Sign::Signed, _) => O::MulHighMixed,
-        (_, Sign::Signed) => {
-            uop.src.swap(0, 1);
-            O::MulHighMixed
-        }
-    };
-    Some((operation, false))
+/// ISA-120: a step of a product of two dwords without modifiers, which can make a source one of more bits.
+fn product(kind: Operation, a: &Input, b: &Input) -> Option<(Operation, bool)> {
+    [a, b].iter().all(|input| !input.negate && !input.abs).then_some((kind, false))
 }

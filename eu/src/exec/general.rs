@@ -11,7 +11,7 @@ mod integer;
 use std::cmp::Ordering;
 
 use super::operand::{Input, Output};
-use super::thread::{ACC, Thread};
+use super::thread::{ACC, ACC_HIGH, ACCUMULATORS, Thread};
 use super::uop::Uop;
 use crate::float::{self, BF, F, HF, Round};
 use crate::isa::table::LaneOp;
@@ -100,15 +100,18 @@ impl Context<'_> {
 struct LaneResult {
     /// Bits of the destination's type.
     bits: u64,
-    /// What AccWrEn writes, if it differs.
+    /// What AccWrEn writes, if it differs: a dword with its high bits.
     accumulator: Option<u64>,
+    /// Bits 63:32 of an integer, for accumulators. ISA-082.
+    high: u32,
     /// The condition of the instruction holds.
     flag: bool,
 }
 
 impl LaneResult {
-    fn plain(bits: u64, flag: bool) -> LaneResult {
-        LaneResult { bits, accumulator: None, flag }
+    /// A result of the type `ty`.
+    fn plain(bits: u64, ty: Type, flag: bool) -> LaneResult {
+        LaneResult { bits, accumulator: None, high: (extend(bits, ty) >> 32) as u32, flag }
     }
 }
 
@@ -138,13 +141,14 @@ pub fn execute(thread: &mut Thread, uop: &Uop, operation: LaneOp, sources: usize
     let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
     let predicate = uop.predicate_bits(thread);
     let mut results = [0u64; 32];
-    let mut accumulators = [0u64; 32];
+    let (mut accumulators, mut highs) = ([0u64; 32], [[0u32; 2]; 32]);
     let mut flags = 0u32;
     let lanes = || (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0);
     for lane in lanes() {
         let result = execute_lane(&context, thread, lane, predicate >> lane & 1 != 0);
         results[lane as usize] = result.bits;
         accumulators[lane as usize] = result.accumulator.unwrap_or(result.bits);
+        highs[lane as usize] = [result.high, result.accumulator.map_or(result.high, |wide| (wide >> 32) as u32)];
         flags |= u32::from(result.flag) << lane;
     }
     let dst = uop.dst.resolved(thread);
@@ -154,6 +158,16 @@ pub fn execute(thread: &mut Thread, uop: &Uop, operation: LaneOp, sources: usize
             let range = accumulator_range(&dst, lane);
             let size = range.len();
             thread.file[range].copy_from_slice(&accumulators[lane as usize].to_le_bytes()[..size]);
+        }
+        // ISA-082: dwords have more bits than their registers show.
+        if matches!(dst.ty, Type::D | Type::Ud) {
+            let named = dst.accumulator().map(|at| (at + lane as usize * usize::from(dst.stride)) % ACCUMULATORS);
+            let implicit = uop.acc_write.then(|| accumulator_range(&dst, lane).start - ACC);
+            for (at, high) in [named, implicit].into_iter().zip(highs[lane as usize]) {
+                if let Some(at) = at {
+                    thread.set_u32(ACC_HIGH + at, high);
+                }
+            }
         }
     }
     if uop.condition.is_some() {
@@ -168,7 +182,7 @@ fn execute_lane(context: &Context<'_>, thread: &Thread, lane: u32, predicate: bo
         let input = &uop.src[usize::from(context.operation == LaneOp::Sel && !predicate)];
         let raw = input.raw(thread, lane);
         let flag = uop.condition.is_some_and(|condition| condition.holds(raw_order(raw, input.ty)));
-        return LaneResult::plain(raw, flag);
+        return LaneResult::plain(raw, dst, flag);
     }
     let mut values = [Value::Int(0); 3];
     for (value, input) in values.iter_mut().zip(context.inputs()) {
@@ -177,9 +191,12 @@ fn execute_lane(context: &Context<'_>, thread: &Thread, lane: u32, predicate: bo
     let [a, b, c] = values;
     if matches!(context.operation, LaneOp::Cmp | LaneOp::Cmpn) {
         let holds = context.condition.is_some_and(|condition| compare(context, condition, a, b));
-        return LaneResult::plain(if holds { ones(dst) } else { 0 }, holds);
+        return LaneResult::plain(if holds { ones(dst) } else { 0 }, dst, holds);
     }
-    let accumulated = accumulator(context, thread, lane);
+    let accumulated = match context.operation {
+        LaneOp::Mach => Value::Int(wide_accumulator(context, thread, lane)),
+        _ => accumulator(context, thread, lane),
+    };
     if let (Value::Int(a), Value::Int(b), Value::Int(c), Value::Int(accumulated)) = (a, b, c, accumulated) {
         let (result, accumulator) = integer::apply(context, [a, b, c], accumulated, predicate);
         let result = if is_bitwise(context.operation) { in_32_bits(result, context.inputs()) } else { result };
@@ -217,7 +234,10 @@ fn finish(context: &Context<'_>, result: Value, overflow: bool) -> LaneResult {
         (_, Value::Int(value)) => condition.holds(Some(value.cmp(&0))),
         (_, Value::Float(bits)) => condition.holds(context.number(bits).partial_cmp(&0.0)),
     });
-    LaneResult::plain(bits, flag)
+    match result {
+        Value::Int(value) => LaneResult { bits, accumulator: None, high: (value >> 32) as u32, flag },
+        Value::Float(_) => LaneResult::plain(bits, dst, flag),
+    }
 }
 
 /// True for the operations with a result of 32 bits. A bfn has no modifiers and unsigned types, so that it needs no
@@ -233,9 +253,6 @@ fn in_32_bits(value: i128, sources: &[Input]) -> i128 {
     if signed { i128::from(low.cast_signed()) } else { i128::from(low) }
 }
 
-/// Bytes of all accumulators.
-const ACCUMULATORS: usize = 256;
-
 /// Place of a lane's element of acc0, which has the destination's type of at most 32 bits, in the file: accumulators have the
 /// layout of general registers. ISA-082.
 fn accumulator_range(dst: &Output, lane: u32) -> std::ops::Range<usize> {
@@ -249,6 +266,13 @@ fn accumulator(context: &Context<'_>, thread: &Thread, lane: u32) -> Value {
     let ty = context.uop.dst.ty;
     let bytes = &thread.file[accumulator_range(&context.uop.dst.resolved(thread), lane)];
     value_of(context, bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)), ty)
+}
+
+/// The 64 bits of a lane's element of acc0, a dword. ISA-082, ISA-120.
+fn wide_accumulator(context: &Context<'_>, thread: &Thread, lane: u32) -> i128 {
+    let at = accumulator_range(&context.uop.dst.resolved(thread), lane).start;
+    let high = i128::from(thread.u32(at - ACC + ACC_HIGH).cast_signed());
+    high << 32 | i128::from(thread.u32(at))
 }
 
 /// True for copies without any conversion. ISA-046.

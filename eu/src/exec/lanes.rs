@@ -6,12 +6,14 @@
 //! hosts with AVX2 and FMA. Both are made of the same source.
 
 mod body;
+mod wide;
 
 use super::dpas;
 use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
 use body::{MODIFIED, body, quick_body};
+use wide::Wide;
 
 /// An operation on a lane.
 trait Op {
@@ -21,6 +23,8 @@ trait Op {
     const COMPARES: bool = false;
     /// The predicate chooses between the sources instead of enabling lanes.
     const SELECTS: bool = false;
+    /// A product of 64 bits in accumulators.
+    const WIDE: Option<Wide> = None;
 
     fn lane(uop: &Uop, a: u32, b: u32, c: u32) -> u32;
 
@@ -32,7 +36,7 @@ trait Op {
 }
 
 macro_rules! operations {
-    ($( $name:ident ($uop:ident, $($arg:ident),+) $(acc $acc:expr,)? $(compares $compares:literal,)? $(selects $selects:literal,)? => $body:expr; )*) => {
+    ($( $name:ident ($uop:ident, $($arg:ident),+) $(acc $acc:expr,)? $(compares $compares:literal,)? $(selects $selects:literal,)? $(wide $wide:ident,)? => $body:expr; )*) => {
         /// An operation that has functions on lanes.
         #[allow(missing_docs, reason = "named like the instructions, with the type in front or behind")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,6 +49,7 @@ macro_rules! operations {
                 const SOURCES: usize = [$( stringify!($arg) ),+].len();
                 $( const COMPARES: bool = $compares; )?
                 $( const SELECTS: bool = $selects; )?
+                $( const WIDE: Option<Wide> = Some(Wide::$wide); )?
 
                 #[inline(always)]
                 #[allow(unused_variables, unused_assignments, reason = "operations with fewer sources")]
@@ -76,6 +81,15 @@ macro_rules! operations {
             pub fn compares(self) -> bool {
                 match self {
                     $( Operation::$name => <ops::$name as Op>::COMPARES, )*
+                }
+            }
+        }
+
+        impl Operation {
+            /// Its product of 64 bits is in accumulators.
+            pub fn is_wide(self) -> bool {
+                match self {
+                    $( Operation::$name => <ops::$name as Op>::WIDE.is_some(), )*
                 }
             }
         }
@@ -269,14 +283,9 @@ operations! {
     };
     Addc(uop, a, b) acc |a: u32, b: u32| u32::from(a.checked_add(b).is_none()), => a.wrapping_add(b);
     Subb(uop, a, b) acc |a: u32, b: u32| u32::from(a < b), => a.wrapping_sub(b);
-    // ISA-120: with AccWrEn the high dword, and the low one in the accumulator.
-    MulHigh(uop, a, b) acc |a: u32, b: u32| a.wrapping_mul(b), => (u64::from(a) * u64::from(b) >> 32) as u32;
-    MulHighSigned(uop, a, b) acc |a: u32, b: u32| a.wrapping_mul(b), => {
-        (i64::from(a.cast_signed()) * i64::from(b.cast_signed()) >> 32) as u32
-    };
-    MulHighMixed(uop, a, b) acc |a: u32, b: u32| a.wrapping_mul(b), => {
-        (i64::from(a.cast_signed()) * i64::from(b) >> 32) as u32
-    };
+    MulWide(uop, a, b) wide Product, => a.wrapping_mul(b);
+    MachLow(uop, a, b) wide Low, => a.wrapping_mul(b);
+    MachHigh(uop, a, b) wide High, => a.wrapping_mul(b);
     Dp4aUnsigned(uop, a, b, c) => a.wrapping_add(dot(b, c, false, false));
     Dp4aSigned(uop, a, b, c) => a.wrapping_add(dot(b, c, true, true));
     Dp4aLeft(uop, a, b, c) => a.wrapping_add(dot(b, c, true, false));

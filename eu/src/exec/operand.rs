@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Operands of uops: offsets in the register file, and the ways to read and write lanes.
 
-use super::thread::{FILE_BYTES, GRF_BYTES, REG, Thread, arf_offset};
+use super::thread::{ACC, ACCUMULATORS, FILE_BYTES, GRF_BYTES, REG, Thread, arf_offset};
 use crate::float::{BF, F, HF, Round, widened_half};
 use crate::isa::{Destination, Place, Region, Source, Type};
 
@@ -344,6 +344,13 @@ impl Output {
             fixed.general = true;
         }
         fixed
+    }
+
+    /// Byte offset in the accumulators, if this is one.
+    #[inline]
+    pub fn accumulator(&self) -> Option<usize> {
+        let is_named = !self.general && self.indirect.is_none() && self.store != Store::Null;
+        (self.base as usize).checked_sub(ACC).filter(|at| is_named && *at < ACCUMULATORS)
     }
 
     /// Byte offset in acc0 of the first element of an implicit accumulator: that of the destination in its register. IGC's

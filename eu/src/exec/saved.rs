@@ -12,7 +12,7 @@ use super::thread::{GRF_BYTES, NULL, Thread, bits};
 use super::workgroup::Workgroup;
 
 /// Version of the format, its first dword.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Address of a place at which no instruction is.
 const NOWHERE: u32 = !0;
 /// Largest number of instructions, products or cost that is restored, so that sums do not overflow.

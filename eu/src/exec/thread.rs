@@ -11,7 +11,7 @@ pub const GRF_BYTES: usize = 8192;
 pub const REG: usize = 32;
 /// Bytes of the register file with the architecture registers behind the general ones. The end is never used, so that a
 /// packed access of 32 lanes to any register stays inside.
-pub const FILE_BYTES: usize = GRF_BYTES + 1024;
+pub const FILE_BYTES: usize = GRF_BYTES + 1280;
 
 // Offsets of architecture registers in the file.
 pub const A0: usize = GRF_BYTES;
@@ -28,8 +28,12 @@ pub const TM: usize = TDR + 16;
 pub const MSG: usize = TM + 32;
 pub const FC: usize = MSG + 32;
 pub const DBG: usize = FC + 144;
+/// Bits 63:32 of the dwords in accumulators, at the same distances. No instruction names them.
+pub const ACC_HIGH: usize = DBG + 16;
+/// Bytes of all accumulators.
+pub const ACCUMULATORS: usize = 256;
 /// Where writes to null go.
-pub const NULL: usize = DBG + 16;
+pub const NULL: usize = ACC_HIGH + ACCUMULATORS;
 
 /// Offset of an architecture register by its number field (ISA-080).
 pub fn arf_offset(number: u8) -> Option<usize> {

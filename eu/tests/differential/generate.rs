@@ -47,7 +47,8 @@ fn types(name: &str) -> Vec<(&'static [Type], &'static [Type])> {
         // ISA-123, ISA-110.
         "movi" => vec![(&[Ud, D], &[Ud, D])],
         "frc" | "rndu" | "rndd" | "rnde" | "rndz" => vec![(&[F], &[F])],
-        "mach" | "dp4a" => vec![(&[Ud, D], &[Ud, D])],
+        "mach" => vec![(&[Ud, D], WORD_DWORD)],
+        "dp4a" => vec![(&[Ud, D], &[Ud, D])],
         "addc" | "subb" | "bfrev" | "fbl" => vec![(&[Ud], &[Ud])],
         // The sign of a field is that of one type.
         "bfe" | "bfi1" | "bfi2" => vec![(&[Ud], &[Ud]), (&[D], &[D])],

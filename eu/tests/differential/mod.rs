@@ -12,7 +12,7 @@ pub mod values;
 
 use std::fmt;
 
-use arctic_eu::exec::thread::{A0, ACC, CR, FLAGS};
+use arctic_eu::exec::thread::{A0, ACC, ACC_HIGH, CR, FLAGS};
 use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::isa::{Instruction, Source, encode_native};
 use arctic_eu::launch::memory::Space;
@@ -94,6 +94,7 @@ fn thread(state: &State) -> Thread {
     };
     set(0, &state.grf);
     set(ACC, &state.acc);
+    set(ACC_HIGH, &state.acc_high);
     set(A0, &state.a0);
     thread.set_u32(FLAGS, state.flags[0]);
     thread.set_u32(FLAGS + 4, state.flags[1]);
@@ -110,6 +111,7 @@ fn state(thread: &Thread, mask: u32, registers: usize) -> State {
     State {
         grf: bytes(0, registers),
         acc: bytes(ACC, 256).try_into().unwrap(),
+        acc_high: bytes(ACC_HIGH, 256).try_into().unwrap(),
         a0: bytes(A0, 32).try_into().unwrap(),
         flags: [thread.u32(FLAGS), thread.u32(FLAGS + 4)],
         cr0: thread.u32(CR),
@@ -189,7 +191,7 @@ fn difference(instruction: &Instruction, expected: &State, writes: &[Write], got
     let byte = (0..expected.grf.len()).find(|&byte| expected.grf[byte] != got.grf[byte]);
     let what = match byte {
         Some(byte) => format!("byte {} of r{} was written", byte % 32, byte / 32),
-        None if expected.acc != got.acc => "an accumulator was written".into(),
+        None if expected.acc != got.acc || expected.acc_high != got.acc_high => "an accumulator was written".into(),
         None => "an address register or cr0 was written".into(),
     };
     Err(Difference(what, None))

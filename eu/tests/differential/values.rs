@@ -136,6 +136,7 @@ impl Generator {
         let mut state = State {
             grf: self.random.bytes(registers * 32),
             acc: self.random.bytes(256).try_into().unwrap(),
+            acc_high: self.random.bytes(256).try_into().unwrap(),
             a0: self.random.bytes(32).try_into().unwrap(),
             flags: [self.random.next() as u32, self.random.next() as u32],
             cr0: if self.chance(2) { 0x4c0 } else { self.random.next() as u32 & 0x4f0 },

@@ -122,7 +122,9 @@ fn bytes_that_are_no_group_are_refused() {
     }
     assert!(SavedGroup::from_bytes(&[bytes.as_slice(), &[0]].concat()).is_none());
     // The version, the number of threads, registers, bytes of shared memory, exchanges.
-    for (at, value) in [(0, 2u32), (4, 0), (4, 3), (4, !0), (8, 64), (8, 256), (12, 0), (12, !0), (16, 8), (16, !0)] {
+    for (at, value) in
+        [(0, 1u32), (0, 3), (4, 0), (4, 3), (4, !0), (8, 64), (8, 256), (12, 0), (12, !0), (16, 8), (16, !0)]
+    {
         let mut changed = bytes.clone();
         changed[at..at + 4].copy_from_slice(&value.to_le_bytes());
         assert!(SavedGroup::from_bytes(&changed).is_none(), "{at}: {value:#x}");

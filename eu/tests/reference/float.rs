@@ -5,7 +5,7 @@ use arctic_eu::isa::Type;
 
 use super::exact::{Number, Round, SINGLE};
 use super::lane::Lane;
-use super::value::{Expected, GE, LT, Outcome, holds, is_float};
+use super::value::{GE, LT, Outcome, holds, is_float};
 
 /// ISA-043: HF executes as HF if all sources have it, everything else as F.
 fn execution(lane: &Lane, count: usize) -> Type {
@@ -47,7 +47,7 @@ pub fn mov(lane: &Lane) -> Outcome {
     if operand.ty == lane.finish.dst && !operand.abs && !operand.negate && !lane.finish.saturate {
         let order = operand.number_unflushed().order(Number::zero(false));
         let condition = holds(lane.finish.condition, order);
-        return Outcome { dst: Expected::Bits(operand.bits), condition, accumulator: None };
+        return Outcome::copy(operand.bits, operand.ty, condition);
     }
     lane.finish.number(operand.number(modes), false)
 }
@@ -105,7 +105,7 @@ pub fn cmpn(lane: &Lane) -> Outcome {
 /// The destination of a comparison: all ones or zeros of its type.
 pub fn truth(lane: &Lane, condition: bool) -> Outcome {
     let ones = u64::MAX >> (64 - super::value::width(lane.finish.dst));
-    Outcome { dst: Expected::Bits(if condition { ones } else { 0 }), condition, accumulator: None }
+    Outcome::copy(if condition { ones } else { 0 }, lane.finish.dst, condition)
 }
 
 /// ISA-066: source 0 or 1 by the predicate, unchanged (ISA-131) if all types are the same and no source has a
@@ -114,7 +114,7 @@ pub fn sel_predicated(lane: &Lane) -> Outcome {
     let chosen = lane.src[usize::from(!lane.predicate)];
     let raw = lane.src[..2].iter().all(|source| source.ty == lane.finish.dst && !source.abs && !source.negate);
     if raw && !lane.finish.saturate {
-        return Outcome { dst: Expected::Bits(chosen.float_bits()), condition: false, accumulator: None };
+        return Outcome::copy(chosen.float_bits(), chosen.ty, false);
     }
     let mut finish = lane.finish;
     (finish.modes.keep_single, finish.modes.keep_half) = (true, true);

@@ -43,11 +43,15 @@ pub fn dp4a(lane: &Lane) -> Outcome {
     lane.finish.integer(lane.src[0].integer() + dot)
 }
 
-/// ISA-120: the low 32 bits of the product, or with AccWrEn the high 32 bits, and the low 32 to the accumulator.
+/// ISA-120: the accumulator of 64 bits, plus the product of src0 and the high word of src1, as bits 63:16: its low dword, or with
+/// AccWrEn its high dword, and all of it to the accumulator.
 pub fn mach(lane: &Lane) -> Outcome {
-    let product = lane.src[0].integer() * lane.src[1].integer();
-    let mut outcome = lane.finish.integer(if lane.writes_accumulator { product >> 32 } else { product });
-    outcome.accumulator = Some(wrap(product, 32, false) as u64);
+    let accumulator = i128::from(i64::from(lane.high as i32)) << 32 | i128::from(lane.accumulator.bits as u32);
+    let sum = accumulator + ((lane.src[0].integer() * (lane.src[1].integer() >> 16)) << 16);
+    let is_signed = lane.src[..2].iter().any(|operand| signed(operand.ty));
+    let wide = wrap(sum, 64, is_signed);
+    let mut outcome = lane.finish.integer(if lane.writes_accumulator { wide >> 32 } else { wrap(sum, 32, true) });
+    outcome.accumulator = Some(wrap(sum, 64, false) as u64);
     outcome
 }
 

@@ -10,6 +10,8 @@ pub struct Lane {
     pub src: [Operand; 3],
     /// The element of acc0 of this lane. ISA-121.
     pub accumulator: Operand,
+    /// Bits 63:32 of that element, if it is a dword.
+    pub high: u32,
     /// The lane's predicate, for sel. ISA-066.
     pub predicate: bool,
     pub writes_accumulator: bool,

@@ -14,6 +14,8 @@ pub struct State {
     pub grf: Vec<u8>,
     /// acc0 to acc7. ISA-082.
     pub acc: [u8; 256],
+    /// Bits 63:32 of the dwords of accumulators. ISA-082.
+    pub acc_high: [u8; 256],
     /// ISA-083.
     pub a0: [u8; 32],
     /// f0, f1. ISA-062.
@@ -28,6 +30,7 @@ pub struct State {
 pub enum Location {
     Grf(usize),
     Acc(usize),
+    AccHigh(usize),
     A0(usize),
     /// f0 and f1, 4 bytes each.
     Flags(usize),
@@ -49,6 +52,7 @@ impl State {
             // ISA-052: regions beyond the end wrap in the thread's registers.
             Location::Grf(at) => self.grf[(at + index) % self.grf.len()],
             Location::Acc(at) => self.acc[(at + index) % 256],
+            Location::AccHigh(at) => self.acc_high[(at + index) % 256],
             Location::A0(at) => self.a0[(at + index) % 32],
             Location::Flags(at) => (self.flags[(at + index) / 4 % 2] >> ((at + index) % 4 * 8)) as u8,
             // ISA-081
@@ -66,6 +70,7 @@ impl State {
                     self.grf[(at + index) % length] = byte;
                 }
                 Location::Acc(at) => self.acc[(at + index) % 256] = byte,
+                Location::AccHigh(at) => self.acc_high[(at + index) % 256] = byte,
                 Location::A0(at) => self.a0[(at + index) % 32] = byte,
                 Location::Flags(at) => {
                     let (flag, shift) = ((at + index) / 4 % 2, (at + index) % 4 * 8);
@@ -195,12 +200,15 @@ impl State {
             }
             // ISA-069: with the lane layout of the instruction, from the place of the destination in its register on.
             let start = if let Location::Grf(at) = self.locate(dst.place, 0, 0) { at % 32 } else { 0 };
-            let implicit = Location::Acc(start + index as usize * size);
+            let implicit_at = start + index as usize * size;
+            let implicit = Location::Acc(implicit_at);
+            let high = self.bytes(Location::AccHigh(implicit_at), 4) as u32;
             let accumulator =
                 Operand { bits: self.bytes(implicit, size), ty: dst.ty, abs: false, negate: false, exact: false };
             let lane = Lane {
                 src,
                 accumulator,
+                high: if size == 4 { high } else { 0 },
                 predicate,
                 writes_accumulator: instruction.acc_write,
                 function: instruction.function,
@@ -212,8 +220,25 @@ impl State {
             let location = self.locate(dst.place, 0, offset);
             writes.push(Write { lane: index, location, ty: dst.ty, expected: outcome.dst });
             if instruction.acc_write {
-                let expected = outcome.accumulator.map_or(outcome.dst, Expected::Bits);
+                let expected =
+                    outcome.accumulator.map_or(outcome.dst, |bits| Expected::Bits(bits & u64::MAX >> (64 - 8 * size)));
                 writes.push(Write { lane: index, location: implicit, ty: dst.ty, expected });
+            }
+            // ISA-082
+            if matches!(dst.ty, Type::D | Type::Ud) {
+                let high = |at, bits: u32| Write {
+                    lane: index,
+                    location: Location::AccHigh(at),
+                    ty: Type::Ud,
+                    expected: Expected::Bits(bits.into()),
+                };
+                if let Location::Acc(at) = location {
+                    writes.push(high(at, outcome.high));
+                }
+                if instruction.acc_write {
+                    let bits = outcome.accumulator.map_or(outcome.high, |bits| (bits >> 32) as u32);
+                    writes.push(high(implicit_at, bits));
+                }
             }
             if writes_flag {
                 flags.push((State::flag_bit(instruction.flag, channel), outcome.condition));

@@ -137,6 +137,21 @@ pub struct Outcome {
     pub condition: bool,
     /// What goes to the accumulator, if it is written: the destination's value unless another is given.
     pub accumulator: Option<u64>,
+    /// Bits 63:32 of an integer. ISA-082.
+    pub high: u32,
+}
+
+impl Outcome {
+    /// The result of an operation on floats, or on bits.
+    pub fn new(dst: Expected, condition: bool) -> Outcome {
+        Outcome { dst, condition, accumulator: None, high: 0 }
+    }
+
+    /// Bits that are copied to a destination of the type `ty`.
+    pub fn copy(bits: u64, ty: Type, condition: bool) -> Outcome {
+        let high = (wrap(i128::from(bits), width(ty), signed(ty)) >> 32) as u32;
+        Outcome { high, ..Outcome::new(Expected::Bits(bits), condition) }
+    }
 }
 
 /// Condition modifiers. ISA-064.
@@ -183,7 +198,7 @@ impl Finish {
             let number = if self.saturate { saturate(number) } else { number };
             let bits = self.modes.flush(self.dst, format(self.dst).encode(number, self.modes.round));
             let condition = if self.saturate { self.condition_of(number, false) } else { condition };
-            return Outcome { dst: Expected::Bits(bits), condition, accumulator: None };
+            return Outcome::new(Expected::Bits(bits), condition);
         }
         let (least, most) = limits(self.dst);
         let value = if self.saturate { exact.clamp(least, most) } else { exact };
@@ -193,7 +208,7 @@ impl Finish {
             holds(self.condition, Some(wrap(value, width(self.dst), signed(self.dst)).cmp(&0)))
         };
         let bits = wrap(value, width(self.dst), false) as u64;
-        Outcome { dst: Expected::Bits(bits), condition, accumulator: None }
+        Outcome { high: (value >> 32) as u32, ..Outcome::new(Expected::Bits(bits), condition) }
     }
 
     /// The end of an operation that computes in the type `execution` with an exact number as result: it is rounded to that
@@ -217,12 +232,12 @@ impl Finish {
             } else {
                 holds(self.condition, Some(value.cmp(&0)))
             };
-            return Outcome { dst: Expected::Bits(bits), condition, accumulator: None };
+            return Outcome { high: (value >> 32) as u32, ..Outcome::new(Expected::Bits(bits), condition) };
         }
         let number = if self.saturate { saturate(number) } else { number };
         let bits = self.modes.flush(self.dst, format(self.dst).encode(number, self.modes.round));
         let dst = if number.is_nan() { Expected::QuietNan } else { Expected::Bits(bits) };
-        Outcome { dst, condition: self.condition_of(number, overflow), accumulator: None }
+        Outcome::new(dst, self.condition_of(number, overflow))
     }
 
     fn condition_of(self, number: Number, overflow: bool) -> bool {

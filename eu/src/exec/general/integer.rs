@@ -17,9 +17,13 @@ pub fn apply(context: &Context<'_>, [a, b, c]: [i128; 3], accumulated: i128, pre
         LaneOp::Avg => (a + b + 1) >> 1,
         LaneOp::Mac => accumulated + a * b,
         LaneOp::Mach => {
-            let product = a * b;
+            // ISA-120: `mul` has left the product of the low word of the second source there.
+            let product = accumulated + (a * (b >> 16) << 16);
             if context.uop.acc_write {
-                return (product >> 32, Some(u64::from(low32(product))));
+                let signed = context.inputs().iter().any(|input| input.ty.is_signed());
+                let wide = product as u64;
+                let high = if signed { i128::from(wide.cast_signed() >> 32) } else { i128::from(wide >> 32) };
+                return (high, Some(wide));
             }
             i128::from(low32(product).cast_signed())
         }

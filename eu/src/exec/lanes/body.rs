@@ -2,16 +2,17 @@
 //! What the functions of [`super`] have in common: sources are read, the operation is applied to all lanes, and enabled lanes
 //! are written with their flags.
 
+use super::wide::product;
 use super::{Op, Operation, f};
 use crate::exec::condition::conditions;
 use crate::exec::operand::{Fetch, Input, Store};
-use crate::exec::thread::{ACC, FILE_BYTES, Thread};
+use crate::exec::thread::{ACC, ACC_HIGH, FILE_BYTES, Thread};
 use crate::exec::uop::Uop;
 use crate::float::widened_half;
 use crate::isa::Type;
 
 #[inline(always)]
-fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
+pub(super) fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
     let mut lanes = match input.fetch {
         Fetch::Packed => packed(thread, input.base as usize),
         Fetch::Constant => [input.bits as u32; LANES],
@@ -34,7 +35,7 @@ fn modify<const LANES: usize>(lanes: &mut [u32; LANES], input: &Input) {
 }
 
 #[inline(always)]
-fn packed<const LANES: usize>(thread: &Thread, at: usize) -> [u32; LANES] {
+pub(super) fn packed<const LANES: usize>(thread: &Thread, at: usize) -> [u32; LANES] {
     let mut raw = [[0; 4]; LANES];
     if let Some(bytes) = thread.file.get(at..at + LANES * 4) {
         // Copied whole, so that the loads are as wide as the stores before them.
@@ -87,7 +88,7 @@ fn gather<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
 
 /// Writes packed lanes of 32 bits, those that are enabled.
 #[inline(always)]
-fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32) {
+pub(super) fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32) {
     let mut chosen = *lanes;
     if enabled != u32::MAX >> (32 - LANES) {
         let keep = packed::<LANES>(thread, at);
@@ -103,6 +104,9 @@ fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES
 /// Executes an operation on all lanes.
 #[inline(always)]
 pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
+    if let Some(kind) = O::WIDE {
+        return product::<LANES>(thread, uop, kind);
+    }
     let (channels, chosen) =
         if O::SELECTS { (uop.channels(thread), uop.predicate_bits(thread)) } else { (uop.enabled(thread), 0) };
     let a = fetch::<LANES>(thread, &uop.src[0]);
@@ -148,6 +152,10 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
             accumulator[index] = O::accumulator(uop, a[index], b[index], result[index]);
         }
         store(thread, ACC + implicit, &accumulator, channels);
+        if matches!(uop.dst.ty, Type::D | Type::Ud) {
+            // It is a carry, or a borrow.
+            store(thread, ACC_HIGH + implicit, &[0; LANES], channels);
+        }
     }
 }
 
@@ -159,8 +167,12 @@ pub const MODIFIED: u8 = 0x80;
 pub fn shape(uop: &Uop, operation: Operation) -> Option<u8> {
     // The condition of a comparison is the operation.
     let is_unconditional = uop.condition.is_none() || operation.compares();
-    let plain =
-        uop.predicate <= 1 && is_unconditional && !uop.saturate && !uop.acc_write && uop.dst.store != Store::Scatter;
+    let plain = !operation.is_wide()
+        && uop.predicate <= 1
+        && is_unconditional
+        && !uop.saturate
+        && !uop.acc_write
+        && uop.dst.store != Store::Scatter;
     let mut splats = 0;
     for (index, input) in uop.src[..operation.sources()].iter().enumerate() {
         if input.modified {
