@@ -2,7 +2,7 @@
 //! A walker in progress: its groups are executed one after the other, in steps that a budget of cost bounds, and beside the
 //! engine by clusters to which the groups are offered.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use arctic_eu::exec::Program;
 
@@ -143,19 +143,25 @@ impl WalkerRun {
     pub fn end_offer(&mut self, offers: &Offers) {
         if let Some(offer) = self.offer.take() {
             offers.end(offer);
-            self.collect();
+            self.collect(SharedWalker::helpers);
         }
     }
 
-    /// Adds what slots have executed. Waits for clusters that execute a part.
-    fn collect(&mut self) {
+    /// Adds what the engine and `helpers` have executed.
+    fn collect<'w, I>(&'w mut self, helpers: impl FnOnce(&'w SharedWalker) -> I)
+    where
+        I: Iterator<Item = MutexGuard<'w, Helper>>,
+    {
         let WalkerRun { shared, own, counts, longest, unexecuted, .. } = self;
-        collect(own, counts, longest, unexecuted);
-        for mut helper in shared.helpers() {
-            if let Some(slot) = &mut helper.slot {
-                collect(slot, counts, longest, unexecuted);
+        let mut add = |slot: &mut Slot| {
+            *counts = counts.plus(slot.take_counts());
+            *longest = slot.longest.max(*longest);
+            if let Some(instruction) = slot.take_unexecuted() {
+                unexecuted.get_or_insert(instruction);
             }
-        }
+        };
+        add(own);
+        helpers(shared).for_each(|mut helper| helper.slot.iter_mut().for_each(|slot| add(slot)));
     }
 
     /// Returns whether no group is in flight: then all that is left is in the command of [`WalkerRun::resume_words`]. It must not be
@@ -214,16 +220,9 @@ impl WalkerRun {
     ) -> RunStop {
         let mut left = budget;
         let stop = self.step_slots(gam, space, unit, &mut left, to_boundary);
-        let WalkerRun { shared, own, counts, longest, unexecuted, .. } = self;
-        collect(own, counts, longest, unexecuted);
-        if stop == RunStop::Done {
-            self.collect();
-        } else if shared.has_helpers() {
-            for mut helper in shared.helpers_at_rest() {
-                if let Some(slot) = &mut helper.slot {
-                    collect(slot, counts, longest, unexecuted);
-                }
-            }
+        match stop {
+            RunStop::Done => self.collect(SharedWalker::helpers),
+            _ => self.collect(SharedWalker::helpers_at_rest),
         }
         stop
     }
@@ -286,14 +285,5 @@ impl WalkerRun {
     pub fn place(&self) -> Option<KernelPlace> {
         let place = |slot: &Slot| slot.place(&self.shared.walker, self.shared.program().as_ref()?);
         place(&self.own).or_else(|| self.shared.helpers_at_rest().find_map(|helper| place(helper.slot.as_ref()?)))
-    }
-}
-
-/// Adds what a slot has executed.
-fn collect(slot: &mut Slot, counts: &mut WalkerCounts, longest: &mut u64, unexecuted: &mut Option<Unexecuted>) {
-    *counts = counts.plus(slot.take_counts());
-    *longest = slot.longest.max(*longest);
-    if let Some(instruction) = slot.take_unexecuted() {
-        unexecuted.get_or_insert(instruction);
     }
 }

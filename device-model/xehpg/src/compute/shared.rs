@@ -324,7 +324,12 @@ impl ClusterState {
         let Some(helper) = shared.helpers.get(number).filter(|_| number < shared.most_helpers) else {
             return Help::Nothing;
         };
-        let Ok(mut helper) = helper.try_lock() else { return Help::Soon };
+        let mut helper = match helper.try_lock() {
+            Ok(helper) => helper,
+            Err(TryLockError::WouldBlock) => return Help::Soon,
+            // The cluster has panicked in this walker.
+            Err(TryLockError::Poisoned(_)) => return Help::Nothing,
+        };
         if !offer.is_open() || helper.left_to_engine {
             return Help::Nothing;
         }
