@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use arctic_guest_runner::artifacts::{Own, Suite};
+use arctic_guest_runner::artifacts::{self, Own, Suite};
 use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::Functions;
 use arctic_guest_runner::clocks::{self, INCONCLUSIVE, WrongClock};
@@ -40,6 +40,7 @@ use super::{VERSION, usage};
 /// all VFs at the same time, and compares each result with the CPU; the report has one line per kernel. With --run and --shell
 /// the command or shell runs in a root with these drivers, where `arctic guest compute` runs the kernels; docs/compute.md
 /// describes how to run programs of your own.
+/// --packages adds packages of Debian sid to this root.
 ///
 /// Without --kernel, --modules and --qemu these components are downloaded from Debian, verified by apt's signatures,
 /// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic). Their versions are pinned, unless the
@@ -68,6 +69,10 @@ pub struct Args {
     /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
     #[arg(long, conflicts_with_all = ["passthrough", "no_card"])]
     compute: bool,
+    /// Packages of Debian sid, separated by commas, that the root with OpenCL's and Level Zero's drivers has besides, with all
+    /// their dependencies
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "compute", value_parser = package)]
+    packages: Vec<String>,
     /// Open a shell in the guest on this terminal; with --vfs the VFs exist but are not enabled, with --provision
     /// config it is the guest of VF 1
     #[arg(long, conflicts_with_all = ["run", "json"])]
@@ -91,6 +96,11 @@ const MOST_SECONDS: u64 = 7 * 24 * 60 * 60;
 /// Parser of a time limit in seconds.
 pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=MOST_SECONDS)
+}
+
+/// Parser of a package's name.
+pub fn package(name: &str) -> Result<String, String> {
+    artifacts::check_package(name).map(|()| name.to_owned())
 }
 
 /// Arguments of all commands that boot a guest.
@@ -200,7 +210,7 @@ impl Args {
         if self.compute && options.driver != Driver::Xe {
             return Err(usage(anyhow::anyhow!("--compute needs xe: omit --driver {}", options.driver)));
         }
-        Ok(Options { compute: self.compute, ..options })
+        Ok(Options { compute: self.compute, packages: self.packages.clone(), ..options })
     }
 
     fn functions(&self) -> Functions {
@@ -389,6 +399,7 @@ mod tests {
             assert!(options(words).unwrap().compute, "{words}");
         }
         assert!(!options("").unwrap().compute);
+        assert_eq!(options("--compute --packages clinfo,libze1").unwrap().packages, ["clinfo", "libze1"]);
         for (words, reason) in [
             ("--compute --driver i915", "--compute needs xe: omit --driver i915"),
             ("--compute --card ivb", "--compute needs a Flex card: omit --card, or name another one"),
@@ -436,6 +447,9 @@ mod tests {
             "--vfs 2 --passthrough --run ls",
             "--vfs 2 --passthrough --compute",
             "--compute --no-card",
+            "--packages clinfo",
+            "--compute --packages -y",
+            "--compute --packages a=1",
         ] {
             let error = parse(words).unwrap_err().to_string();
             let first = error.lines().next().unwrap();

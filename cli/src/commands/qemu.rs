@@ -22,7 +22,7 @@ use arctic_guest_runner::progress::{Progress, StderrProgress};
 use arctic_guest_runner::viommu::Viommu;
 use arctic_guest_runner::{devices, image, interrupt, path, skipped, terminal, tsc};
 
-use super::boot::failure;
+use super::boot::{failure, package};
 use super::card_args::{CardArgs, VfArgs};
 use super::serve::connection::{self, Connection, Functions};
 use super::stdout::{complain, print};
@@ -84,6 +84,9 @@ pub struct Args {
     /// Add a read-only drive with Intel's OpenCL and Level Zero drivers, serial number arctic-compute (docs/compute.md)
     #[arg(long)]
     compute: bool,
+    /// Packages of Debian sid, separated by commas, that this drive has besides, with all their dependencies
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', requires = "compute", value_parser = package)]
+    packages: Vec<String>,
     /// Leave this terminal alone: for a guest with a display, or with serial ports of its own
     #[arg(long)]
     no_console: bool,
@@ -142,7 +145,8 @@ fn launch(args: &Args) -> Result<ExitCode> {
     options.own.uefi = args.firmware == Firmware::Ovmf;
     let cache = Cache::open()?;
     let (qemu, bios) = artifacts::qemu(&options.own, &cache, &progress)?;
-    let drive = args.compute.then(|| compute_image(&cache, options.own.newest, &progress)).transpose()?;
+    let drive =
+        args.compute.then(|| compute_image(&cache, options.own.newest, &args.packages, &progress)).transpose()?;
     let guest = args.guest(format, bios.as_deref(), drive.as_deref(), tsc::host_khz());
     let served = options.served().context("the options have no card")?;
     if args.print {
@@ -273,8 +277,8 @@ impl Args {
 }
 
 /// The image with the compute stack.
-fn compute_image(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<PathBuf> {
-    let stack = artifacts::compute(cache, newest, progress)?;
+fn compute_image(cache: &Cache, newest: bool, packages: &[String], progress: &dyn Progress) -> Result<PathBuf> {
+    let stack = artifacts::compute(cache, newest, packages, progress)?;
     if let Some(note) = stack.note() {
         progress.print_line(&note);
     }

@@ -68,6 +68,8 @@ pub struct Options {
     pub viommu: Option<Viommu>,
     /// Whether the guests have Intel's OpenCL and Level Zero drivers.
     pub compute: bool,
+    /// Packages of Debian sid that the root with these drivers has besides.
+    pub packages: Vec<String>,
     /// Additional arguments of QEMU, separated by white space.
     pub qemu_arguments: String,
 }
@@ -95,6 +97,7 @@ impl Options {
             unmodelled: None,
             viommu: None,
             compute: false,
+            packages: Vec::new(),
             qemu_arguments: String::new(),
         }
     }
@@ -201,7 +204,7 @@ impl<'a> Setup<'a> {
         let parts = artifacts::obtain(&options.own, &cache, progress)?;
         let compute = match options.compute {
             true => {
-                let stack = artifacts::compute(&cache, options.own.newest, progress)?;
+                let stack = artifacts::compute(&cache, options.own.newest, &options.packages, progress)?;
                 let image = image::compute::obtain(&stack, &parts.tools.busybox, &cache, progress)?;
                 Some(ComputeDrive { image, note: stack.note(), versions: stack.versions })
             }

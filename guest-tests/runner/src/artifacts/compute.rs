@@ -39,14 +39,29 @@ const DISK_MIB: u64 = 1300;
 pub struct ComputeStack {
     /// Root of the tree.
     pub root: PathBuf,
+    /// Root of the user's packages with all their dependencies, whose files take precedence over those of `root`.
+    pub additions: Option<PathBuf>,
     /// Versions of the drivers and of the compiler.
     pub versions: BTreeMap<String, String>,
     /// Whether all packages have the versions that are known to pass.
     pub pinned: bool,
 }
 
+/// Checks the name of a package, which becomes an argument of apt-get: Debian's policy has lowercase letters, digits and `+-.`.
+/// Returns what is wrong with it as one sentence.
+pub fn check_package(name: &str) -> Result<(), String> {
+    let first = name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit());
+    let rest = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
+    // apt-get removes a package whose name ends with a minus.
+    match first && rest && name.len() > 1 && !name.ends_with(['-', '+']) {
+        true => Ok(()),
+        false => Err(format!("{name:?} is not the name of a Debian package, such as python3-pyopencl")),
+    }
+}
+
 /// Obtains the packages from the cache or from Debian: the pinned versions, else the newest; only the newest with `newest`.
-pub fn compute(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<ComputeStack> {
+/// Also obtains `packages` of the same suite with their dependencies, in the newest versions.
+pub fn compute(cache: &Cache, newest: bool, packages: &[String], progress: &dyn Progress) -> Result<ComputeStack> {
     let mut fetcher = Fetcher::new(cache, progress, newest);
     if cache.entry(&fetcher.path("compute")).is_none() {
         check_space(&cache.scratch()?)?;
@@ -57,7 +72,17 @@ pub fn compute(cache: &Cache, newest: bool, progress: &dyn Progress) -> Result<C
          network, or set ARCTIC_DEBIAN_MIRROR to a mirror that has sid; once they are in the cache, no network is needed",
     )?;
     let pinned = fetcher.summary().is_some_and(|summary| summary == "pinned");
-    Ok(ComputeStack { root, versions, pinned })
+    let additions = match packages {
+        [] => None,
+        packages => {
+            let (root, of_packages) = fetcher.additions(packages).with_context(|| {
+                format!("the packages of --packages cannot be obtained from Debian {SUITE}: {}", packages.join(", "))
+            })?;
+            versions.extend(of_packages);
+            Some(root)
+        }
+    };
+    Ok(ComputeStack { root, additions, versions, pinned })
 }
 
 /// Fails if the cache's file system has too little space.
@@ -132,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_stack_of_other_versions_is_noted() {
-        let stack = ComputeStack { root: "/r".into(), versions: BTreeMap::new(), pinned: true };
+        let stack = ComputeStack { root: "/r".into(), additions: None, versions: BTreeMap::new(), pinned: true };
         assert_eq!(stack.note(), None);
         let note = ComputeStack { pinned: false, ..stack }.note().unwrap();
         assert!(
@@ -142,12 +167,22 @@ mod tests {
     }
 
     #[test]
+    fn names_of_packages_are_checked_before_apt_sees_them() {
+        for name in ["python3-pyopencl", "libstdc++6", "g++-14", "r-base-core", "llama.cpp"] {
+            assert_eq!(check_package(name), Ok(()), "{name}");
+        }
+        for name in ["", "a", "-y", "--help", "Python", "a b", "a=1", "libc6-", "libc6+", "a/sid", "./a.deb"] {
+            assert!(check_package(name).is_err_and(|error| error.contains("is not the name")), "{name}");
+        }
+    }
+
+    #[test]
     fn programs_are_started_through_the_loader_of_their_packages() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("usr/bin")).unwrap();
         std::fs::write(folder.path().join("usr/bin/ocloc-1.2"), "").unwrap();
         let root = folder.path().to_owned();
-        let stack = ComputeStack { root: root.clone(), versions: BTreeMap::new(), pinned: true };
+        let stack = ComputeStack { root: root.clone(), additions: None, versions: BTreeMap::new(), pinned: true };
         let command = stack.ocloc().unwrap();
         assert_eq!(command.get_program(), root.join("usr/lib64/ld-linux-x86-64.so.2"));
         assert_eq!(command.get_args().last().unwrap(), root.join("usr/bin/ocloc-1.2"));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The downloaded components: their packages, and their entries in the cache.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,8 @@ const BUILD_TOOLS: &[&str] =
 /// The program and the driver of a media job, and their suite.
 const MEDIA: &[&str] = &["ffmpeg", "intel-media-va-driver"];
 const MEDIA_SUITES: &[&str] = &["trixie"];
+/// Number of sets of the user's packages in the cache.
+const KEPT_ADDITIONS: usize = 2;
 /// OVMF's code and variables in one file, in the package ovmf.
 const OVMF_FILE: &str = "usr/share/ovmf/OVMF.fd";
 
@@ -291,6 +294,35 @@ impl<'a> Fetcher<'a> {
     pub(super) fn compute(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
         let packages = self.unpack(&COMPUTE, root)?;
         compute::REPORTED.iter().map(|name| Ok(((*name).into(), version_of(&packages, name)?))).collect()
+    }
+
+    /// Obtains `packages` of the suite of the compute stack with all dependencies, from the cache or the newest of the mirror.
+    /// Returns their root and their versions.
+    pub(super) fn additions(&mut self, packages: &[String]) -> Result<(PathBuf, BTreeMap<String, String>)> {
+        let names: BTreeSet<&str> = packages.iter().map(String::as_str).collect();
+        let mut hasher = DefaultHasher::new();
+        names.hash(&mut hasher);
+        let path = format!("packages/{:016x}", hasher.finish());
+        let entry = match self.cache.entry(&path) {
+            Some(entry) => entry,
+            None => {
+                let (cache, progress) = (self.cache, self.progress);
+                let lock = self.lock.take().map_or_else(|| cache.lock(progress), Ok)?;
+                cache.forget_oldest("packages", KEPT_ADDITIONS - 1);
+                let names: Vec<&str> = names.into_iter().collect();
+                let entry = cache.install(&lock, &path, |folder| {
+                    let apt = self.apt(&[compute::SUITE])?;
+                    apt.check_up_to_date()?;
+                    let versions = apt.unpack(&names, true, &folder.join("root"), progress)?;
+                    let versions = names.iter().map(|name| (*name).to_owned()).zip(versions).collect();
+                    let record = Record { versions, pinned: false };
+                    Ok(fs::write(folder.join(Record::FILE), serde_json::to_string_pretty(&record)?)?)
+                })?;
+                self.lock = Some(lock);
+                entry
+            }
+        };
+        Ok((entry.join("root"), Record::of(&entry)?.versions))
     }
 
     pub(super) fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {

@@ -21,7 +21,7 @@ use crate::process::find_program;
 use crate::progress::Progress;
 use fetcher::{Fetcher, KERNEL_PACKAGE, PINNED, SOURCE_PACKAGE};
 
-pub use compute::{ComputeStack, compute};
+pub use compute::{ComputeStack, check_package, compute};
 pub use kernel::{Kernel, Suite};
 pub use qemu::Qemu;
 pub use tools::Tools;

@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 use anyhow::{Context, Result};
 use arctic_guest_agent::compute::programs::{self, Program};
 
-use crate::artifacts::ComputeStack;
+use crate::artifacts::{ComputeStack, LIBRARIES};
 use crate::cache::Cache;
 use crate::process;
 use crate::progress::Progress;
@@ -29,6 +29,9 @@ const KEPT: usize = 2;
 const IMAGE: &str = "image.ext4";
 /// Empty directories, on which file systems are mounted.
 const MOUNT_POINTS: &[&str] = &["dev", "proc", "sys", "tmp", "root", "run", "mnt", "share", "opt", "var"];
+/// Directories of libraries from which update-alternatives, which is not run here, chooses by links in the parent directory; the
+/// preferred ones first.
+const ALTERNATIVES: &[&str] = &["openblas-pthread", "blas", "lapack"];
 /// Directories of the packages that a guest has no use for.
 const UNUSED: &[&str] = &["usr/lib/systemd", "usr/lib/udev", "etc/cron.d"];
 
@@ -52,8 +55,9 @@ pub fn obtain(stack: &ComputeStack, busybox: &Path, cache: &Cache, progress: &dy
 fn key(stack: &ComputeStack, busybox: &Path) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     hash_tree(&stack.root, &mut hasher)?;
+    stack.additions.iter().try_for_each(|additions| hash_tree(additions, &mut hasher))?;
     hash_file(busybox, &mut hasher)?;
-    (programs::BUILT, MOUNT_POINTS, UNUSED, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
+    (programs::BUILT, MOUNT_POINTS, UNUSED, ALTERNATIVES, env!("CARGO_PKG_VERSION")).hash(&mut hasher);
     Ok(hasher.finish())
 }
 
@@ -88,6 +92,12 @@ fn entries(folder: &Path) -> Result<Vec<(std::ffi::OsString, PathBuf)>> {
 fn build(stack: &ComputeStack, busybox: &Path, folder: &Path, progress: &dyn Progress) -> Result<()> {
     let tree = folder.join("tree");
     link_tree(&stack.root, &tree)?;
+    if let Some(additions) = &stack.additions {
+        link_tree(additions, &tree)?;
+        for folder in ALTERNATIVES {
+            link_into(&tree.join(LIBRARIES), folder)?;
+        }
+    }
     for unused in UNUSED {
         // A later version of a package may not have it.
         let _ = fs::remove_dir_all(tree.join(unused));
@@ -109,12 +119,16 @@ fn build(stack: &ComputeStack, busybox: &Path, folder: &Path, progress: &dyn Pro
     fs::remove_dir_all(&tree).with_context(|| format!("{} cannot be removed", tree.display()))
 }
 
-/// Makes a tree with the same directories and symbolic links, and the same files, not copies of them if possible.
+/// Makes a tree with the same directories and symbolic links, and the same files, not copies of them if possible. What is in the
+/// tree already is replaced, except for directories.
 fn link_tree(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("{} cannot be created", to.display()))?;
     for (name, path) in entries(from)? {
         let target = to.join(name);
         let kind = fs::symlink_metadata(&path)?.file_type();
+        if !kind.is_dir() && fs::symlink_metadata(&target).is_ok_and(|there| !there.is_dir()) {
+            fs::remove_file(&target).with_context(|| format!("{} cannot be replaced", target.display()))?;
+        }
         if kind.is_dir() {
             link_tree(&path, &target)?;
         } else if kind.is_symlink() {
@@ -124,6 +138,17 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes a link in `libraries` to each library in its directory `folder`.
+fn link_into(libraries: &Path, folder: &str) -> Result<()> {
+    let from = libraries.join(folder);
+    if !from.is_dir() {
+        return Ok(());
+    }
+    entries(&from)?
+        .into_iter()
+        .try_for_each(|(name, _)| link_unless_there(&Path::new(folder).join(&name), &libraries.join(&name)))
 }
 
 fn link_unless_there(target: &Path, link: &Path) -> Result<()> {
@@ -208,7 +233,7 @@ mod tests {
         fs::create_dir_all(root.join("usr/lib")).unwrap();
         fs::write(root.join("usr/lib/a.so"), "abc").unwrap();
         symlink("a.so", root.join("usr/lib/a.so.1")).unwrap();
-        ComputeStack { root: root.to_owned(), versions: BTreeMap::new(), pinned: true }
+        ComputeStack { root: root.to_owned(), additions: None, versions: BTreeMap::new(), pinned: true }
     }
 
     #[test]
