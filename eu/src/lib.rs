@@ -7,6 +7,7 @@
     reason = "lanes, registers and offsets are reinterpreted and masked all the time"
 )]
 
+pub mod capture;
 pub mod exec;
 pub mod float;
 pub mod isa;

@@ -303,6 +303,71 @@ fn trace_counts_instructions_and_shows_registers() {
     assert!(text.contains("r10   00000000 00000001 00000002 00000003"), "{text}");
 }
 
+/// A captured walker is run as a zebin is, without options that it has itself.
+#[test]
+fn captured_walkers_are_run_traced_and_listed() {
+    let directory = Directory::new("captured");
+    let capture = |left: &[u32]| common::capture(&common::code(&format!("{IDS}{END}")), 2, left).to_bytes();
+    let all: Vec<u32> = (0..16).collect();
+    let file = directory.file("w.eu", &capture(&all));
+    let (status, text, error) = eu(&["run", &file]);
+    assert_eq!((status, text.as_str()), (Some(0), ""), "{error}");
+    let mut lines = error.lines();
+    let first = "walker 12 of vf2, ccs0, kernel at 0x800000010000: 2 groups of 1 threads, SIMD16: 10 instructions in ";
+    assert!(lines.next().unwrap().starts_with(first), "{error}");
+    assert_eq!(lines.next(), Some("memory is as the card left it: 2 pages, 1 written"));
+    let other = directory.file("other.eu", &capture(&[&all[..15], &[0x55]].concat()));
+    let (status, _, error) = eu(&["run", &other]);
+    assert_eq!(status, Some(5));
+    let difference = "error: 1 bytes differ from what the card left. The first is at 0x2003c: 0x55 on the card, 0x0f here, 0x00 before";
+    assert!(error.lines().nth(1).unwrap().starts_with(difference), "{error}");
+    let (status, text, _) = eu(&["run", &other, "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &document["first_difference"]["address"]), (Some(5), &serde_json::json!(0x2003c)));
+
+    for option in [&["--global", "16"][..], &["--arg", "a=1"], &["--kernel", "k"], &["--workers", "2"]] {
+        let (status, _, error) = eu(&[&["run", &file], option].concat());
+        assert_eq!((status, error.lines().count()), (Some(1), 1), "{error}");
+        assert!(error.starts_with(&format!("error: {} is for zebins", option[0])), "{error}");
+    }
+    assert_eq!(eu(&["run", &file, "--save", "a=b"]).0, Some(1));
+    let cut = directory.file("cut.eu", &capture(&all)[..2000]);
+    let (status, _, error) = eu(&["run", &cut]);
+    assert_eq!((status, error.lines().count()), (Some(1), 1), "{error}");
+    assert!(error.contains("it was not written to its end"), "{error}");
+
+    let (status, text, error) = eu(&["trace", &file]);
+    assert_eq!(status, Some(0), "{error}");
+    assert!(text.contains("          10  in all\n") && text.contains("           2  0x800000010000  "), "{text}");
+    let (_, text, _) = eu(&["trace", &file, "--group", "1,0,0", "--thread", "0"]);
+    assert!(text.contains("           5  in all\n"), "one thread: {text}");
+    let (status, text, error) =
+        eu(&["trace", &file, "--break", "0x800000010010", "--group", "1,0,0", "--registers", "10"]);
+    assert_eq!(status, Some(0), "{error}");
+    assert!(text.starts_with("shl (16|M0)") && text.contains("r10   00000000 00000001 00000002"), "{text}");
+    for more in [["--group", "7,0,0"], ["--break", "0x40"], ["--break", "0x800000010008"]] {
+        let (status, _, error) = eu(&[&["trace", &file], &more[..]].concat());
+        assert_eq!((status, error.lines().count()), (Some(1), 1), "{more:?}: {error}");
+    }
+
+    let (status, text, _) = eu(&["info", &file]);
+    assert_eq!(status, Some(0));
+    assert!(text.starts_with("walker 12 of vf2, ccs0: ended\nkernel at 0x800000010000: SIMD16"), "{text}");
+    assert!(text.contains("2 pages of memory, 1 changed\n") && text.contains("\n  69040302\n"), "{text}");
+    let document: serde_json::Value = serde_json::from_str(&eu(&["info", &file, "--json"]).1).unwrap();
+    assert_eq!(document["pages"][0]["changed"], true);
+}
+
+/// A zebin needs its range: an error in the command line.
+#[test]
+fn a_zebin_without_a_range_is_refused() {
+    let directory = Directory::new("range");
+    let file = directory.file("k.bin", &kernel(IDS));
+    let (status, _, error) = eu(&["run", &file, "--arg", "a=zeros:64"]);
+    assert_eq!(status, Some(2));
+    assert!(error.starts_with("error: a zebin needs --global"), "{error}");
+}
+
 #[test]
 fn isa_prints_the_table_and_one_instruction() {
     let (status, text, _) = eu(&["isa"]);

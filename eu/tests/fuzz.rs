@@ -106,6 +106,34 @@ fn changed_files_are_read_or_refused() {
     }
 }
 
+/// A captured walker with a surface, an image, samplers, and code that uses them or is changed.
+fn captured(random: &mut Random) -> Vec<u8> {
+    let mut code = Vec::new();
+    for _ in 0..1 + random.below(6) {
+        code.extend(word(random));
+    }
+    code.extend(common::code(END));
+    common::capture(&code, 2, &[1, 2, 3]).to_bytes()
+}
+
+#[test]
+fn changed_captures_are_read_or_refused() {
+    let mut random = Random(6);
+    for _ in 0..CASES {
+        let mut file = captured(&mut random);
+        for _ in 0..random.below(4) {
+            // What is before the pages, more often.
+            let end = if random.below(4) == 0 { file.len() } else { 480 };
+            let at = random.below(end);
+            file[at] = [0, 0xff, 1, 0x7f, 32, random.next() as u8][random.below(6)];
+        }
+        if random.below(8) == 0 {
+            file.truncate(random.below(file.len()));
+        }
+        checks::capture(&file);
+    }
+}
+
 #[test]
 fn random_bytes_have_a_text_that_makes_them() {
     let mut random = Random(4);
@@ -125,8 +153,8 @@ mod libfuzzer {
     use super::common::{self, END};
 
     /// Targets and the maximum length of their inputs in bytes.
-    const TARGETS: [(&str, u32); 4] =
-        [("zebin", 30_000), ("instructions", 4_000), ("kernel", 4_000), ("messages", 224)];
+    const TARGETS: [(&str, u32); 5] =
+        [("capture", 30_000), ("zebin", 30_000), ("instructions", 4_000), ("kernel", 4_000), ("messages", 224)];
 
     /// Inputs to start from: recorded files of Intel's compiler, and their code.
     fn inputs(target: &str) -> Vec<Vec<u8>> {
@@ -134,6 +162,9 @@ mod libfuzzer {
         if target == "zebin" {
             let small = common::zebin(&[("k", common::code(END))], &common::info(16, &["a", "b"], ""));
             return files.into_iter().chain([small]).filter(|file| file.len() <= 30_000).collect();
+        }
+        if target == "capture" {
+            return vec![common::capture(&common::code(END), 2, &[1, 2, 3]).to_bytes()];
         }
         if target == "messages" {
             // A start, and messages or products of all kinds.

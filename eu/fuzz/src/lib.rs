@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
+use arctic_eu::capture::{Capture, Replay, ReplayStop};
 use arctic_eu::exec::memory::{Addressing, Component, Dimensions, Image, Sampler};
 use arctic_eu::exec::{
     self, Budget, Environment, FaultKind, Group, GroupStop, Host, MemoryFault, Program, Stop, Thread, Way, Workgroup,
@@ -41,6 +42,20 @@ pub fn zebin(input: &[u8]) {
             let _ = launch.run(&|_| {});
         }
     }
+}
+
+/// Parses the input as a captured walker. If it is one, checks that its file is read as it is written, and executes some steps of it.
+/// It may end in any way: only the end is checked.
+pub fn capture(input: &[u8]) {
+    let Ok(capture) = Capture::parse(input) else { return };
+    assert_eq!(Capture::parse(&capture.to_bytes()).as_ref(), Ok(&capture));
+    let mut replay = Replay::new(&capture, Host::detect(), MAX_INSTRUCTIONS);
+    for _ in 0..20 {
+        if replay.step(1_000, Way::Fast, &mut ()) != ReplayStop::Budget {
+            break;
+        }
+    }
+    let _ = replay.compare();
 }
 
 /// The input is code. Panics unless its text makes the same bytes.

@@ -4,14 +4,17 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use arctic_eu::capture::Capture;
 use arctic_eu::zebin::{ArgumentInfo, Kernel, Zebin};
 use serde_json::{Value, json};
 
+use super::capture;
+
 /// Lists the kernels of a zebin: arguments with types and address spaces, SIMD, registers, memory, and the device that the file
-/// is for.
+/// is for; or the state, surfaces, samplers and memory of a captured walker.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Zebin, or archive of zebins for several devices, of which the first that can be run is listed
+    /// Zebin, or archive of zebins for several devices, of which the first that can be run is listed; or a captured walker
     file: PathBuf,
     /// Prints one JSON document
     #[arg(long)]
@@ -21,7 +24,12 @@ pub struct Options {
 impl Options {
     pub fn execute(self) -> super::Result {
         let fail = |error| format!("error: {}: {error}", self.file.display());
-        let zebin = Zebin::parse(super::read(&self.file)?).map_err(fail)?;
+        let bytes = super::read(&self.file)?;
+        if Capture::is_file(&bytes) {
+            let capture = Capture::parse(&bytes).map_err(|error| format!("error: {}: {error}", self.file.display()))?;
+            return capture::info(&capture, self.json);
+        }
+        let zebin = Zebin::parse(bytes).map_err(fail)?;
         let kernels = zebin.info.kernels.iter().filter(|kernel| !kernel.name.starts_with("Intel_Symbol"));
         if self.json {
             let target = zebin.target().map(|target| {

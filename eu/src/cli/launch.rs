@@ -3,22 +3,26 @@
 
 use std::path::{Path, PathBuf};
 
+use arctic_eu::capture::Capture;
 use arctic_eu::exec::{Host, Way};
 use arctic_eu::launch::{Argument, Launch, LocalIds, Location, Range, Settings, parse_image_format};
 use arctic_eu::text;
 use arctic_eu::zebin::Zebin;
+use clap::CommandFactory;
+use clap::error::ErrorKind;
 
 /// A kernel, its range and its arguments.
 #[derive(clap::Args)]
 pub struct LaunchOptions {
-    /// Zebin, made by `ocloc compile -file k.cl -device dg2`
-    file: PathBuf,
+    /// Zebin, made by `ocloc compile -file k.cl -device dg2`; or a walker that `arctic trace --walker N --save FILE` has captured, with
+    /// its arguments and memory
+    pub file: PathBuf,
     /// Name of the kernel; not needed if the file has one
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
-    /// Number of work items in each direction; as many directions as the kernel's range has
+    /// Number of work items in each direction; as many directions as the kernel's range has. A zebin needs it
     #[arg(long, value_name = "X[,Y[,Z]]")]
-    global: String,
+    global: Option<String>,
     /// Work items of a group; by default what the kernel requires, or one thread
     #[arg(long, value_name = "X[,Y[,Z]]")]
     local: Option<String>,
@@ -37,10 +41,10 @@ pub struct LaunchOptions {
     pointers: Vec<String>,
     /// Instructions of a thread after which it is reported as endless
     #[arg(long, default_value_t = 1 << 32, value_name = "N")]
-    limit: u64,
+    pub limit: u64,
     /// Instructions of all threads together after which the run ends
     #[arg(long, default_value_t = u64::MAX, hide_default_value = true, value_name = "N")]
-    limit_all: u64,
+    pub limit_all: u64,
     /// Groups that run at once; by default as many as the card has threads and local memory for
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "N")]
     resident: u64,
@@ -55,7 +59,7 @@ pub struct LaunchOptions {
     general: bool,
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Ids {
     /// As a driver chooses
     Driver,
@@ -79,17 +83,62 @@ fn sizes(text: &str) -> Text<[u32; 3]> {
     Ok(all)
 }
 
+/// A file with a kernel.
+pub enum Input {
+    Zebin(Zebin),
+    Capture(Box<Capture>),
+}
+
 impl LaunchOptions {
-    /// The zebin.
-    pub fn zebin(&self) -> Text<Zebin> {
-        Zebin::parse(super::read(&self.file)?).map_err(|error| format!("error: {}: {error}", self.file.display()))
+    /// The file.
+    pub fn input(&self) -> Text<Input> {
+        let bytes = super::read(&self.file)?;
+        let fail = |error: &dyn std::fmt::Display| format!("error: {}: {error}", self.file.display());
+        if Capture::is_file(&bytes) {
+            self.check_capture()?;
+            return Capture::parse(&bytes)
+                .map(|capture| Input::Capture(Box::new(capture)))
+                .map_err(|error| fail(&error));
+        }
+        Zebin::parse(bytes).map(Input::Zebin).map_err(|error| fail(&error))
+    }
+
+    /// Refuses options that a captured walker has itself.
+    fn check_capture(&self) -> Text<()> {
+        let given = [
+            ("--kernel", self.kernel.is_some()),
+            ("--global", self.global.is_some()),
+            ("--local", self.local.is_some()),
+            ("--offset", self.offset.is_some()),
+            ("--arg", !self.arguments.is_empty()),
+            ("--pointer", !self.pointers.is_empty()),
+            ("--resident", self.resident != 0),
+            ("--workers", self.workers != 0),
+            ("--local-ids", self.local_ids != Ids::Driver),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(format!(
+                "error: {option} is for zebins: {} is a captured walker, which has its kernel, sizes and arguments",
+                self.file.display()
+            )),
+        }
+    }
+
+    /// The way of execution.
+    pub fn way(&self) -> Way {
+        if self.general { Way::General } else { Way::Fast }
     }
 
     /// Prepares the launch.
     pub fn launch(&self, zebin: &Zebin) -> Text<Launch> {
         let fail = |error: &dyn std::fmt::Display| format!("error: {error}");
         let kernel = zebin.kernel(self.kernel.as_deref()).map_err(|error| fail(&error))?;
-        let global = sizes(&self.global)?;
+        let Some(sizes_text) = &self.global else {
+            let missing = "a zebin needs --global <X[,Y[,Z]]>, the number of work items\n";
+            super::Options::command().error(ErrorKind::MissingRequiredArgument, missing).exit();
+        };
+        let global = sizes(sizes_text)?;
         let local = match &self.local {
             Some(text) => sizes(text)?,
             None => kernel.group_size.unwrap_or([divisor(global[0], kernel.simd), 1, 1]),
@@ -119,8 +168,8 @@ impl LaunchOptions {
                 Ids::Memory => LocalIds::Memory,
             },
             host: Host::detect(),
-            way: if self.general { Way::General } else { Way::Fast },
-            dimensions: Some(self.global.split(',').count() as u8),
+            way: self.way(),
+            dimensions: Some(sizes_text.split(',').count() as u8),
         };
         let range = Range { global, local, offset };
         let launch = Launch::new(zebin, self.kernel.as_deref(), range, &arguments, settings);

@@ -2,6 +2,7 @@
 //! Command line.
 
 mod asm;
+mod capture;
 mod disasm;
 mod info;
 mod isa;

@@ -9,17 +9,22 @@ use arctic_eu::launch::{Hang, Launch, Outcome, Report, printf_text};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::launch::{self, describe};
+use super::capture;
+use super::launch::{self, Input, describe};
 
 /// Exit status if the kernel was not executed to its end.
-const INCOMPLETE: u8 = 3;
+pub const INCOMPLETE: u8 = 3;
 /// Exit status after accesses outside of a buffer or of local memory.
-const OUTSIDE: u8 = 4;
+pub const OUTSIDE: u8 = 4;
+/// Exit status if a captured walker has left other memory than on the card.
+pub const DIFFERENT: u8 = 5;
 
-/// Executes a kernel of a zebin for all work items, and writes the buffers that `--save` names to files.
+/// Executes a kernel of a zebin for all work items, and writes the buffers that `--save` names to files; or executes a captured walker
+/// with its memory, and compares the memory with what the card has left.
 ///
 /// Exit status: 0 if all accesses were valid, 1 for an error before the launch or of a file, 3 if the kernel was not
-/// executed to its end, 4 after accesses outside of a buffer or of local memory.
+/// executed to its end, 4 after accesses outside of a buffer or of local memory, 5 if a captured walker leaves other memory than it
+/// did on the card.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -33,16 +38,22 @@ pub struct Options {
 }
 
 /// Why a run is not valid.
-struct Failure {
+pub struct Failure {
     /// Exit status.
-    status: u8,
+    pub status: u8,
     /// Reason and place, without a prefix.
-    message: String,
+    pub message: String,
 }
 
 impl Options {
     pub fn execute(self) -> super::Result {
-        let zebin = self.launch.zebin()?;
+        let zebin = match self.launch.input()? {
+            Input::Zebin(zebin) => zebin,
+            Input::Capture(_) if !self.save.is_empty() => {
+                return Err("error: --save is for zebins: the buffers of a captured walker have no names".into());
+            }
+            Input::Capture(capture) => return capture::run(&capture, &self.launch, self.json),
+        };
         let launch = self.launch.launch(&zebin)?;
         let saves = self.saves(&launch)?;
         let start = Instant::now();
@@ -112,20 +123,39 @@ fn document(
 /// Runs the launch; `show` selects a progress bar on standard error.
 fn run_with_progress(launch: &Launch, show: bool) -> Report {
     let total: u64 = launch.groups().iter().map(|count| u64::from(*count)).product();
-    let target = if show { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(total), target);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} groups, {eta} left") {
-        bar.set_style(style);
-    }
-    let start = Instant::now();
-    let report = launch.run(&|done| {
-        // Runs of less than a second show no bar.
-        if start.elapsed() > Duration::from_secs(1) {
-            bar.set_position(done);
+    let bar = GroupBar::new(total, show);
+    launch.run(&|done| bar.set(done))
+}
+
+/// A progress bar of groups, which runs of less than a second do not show. It is cleared when it is dropped.
+pub struct GroupBar {
+    bar: ProgressBar,
+    start: Instant,
+}
+
+impl GroupBar {
+    /// A bar of so many groups on standard error, if `show`.
+    pub fn new(total: u64, show: bool) -> GroupBar {
+        let target = if show { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} groups, {eta} left") {
+            bar.set_style(style);
         }
-    });
-    bar.finish_and_clear();
-    report
+        GroupBar { bar, start: Instant::now() }
+    }
+
+    /// So many groups have ended.
+    pub fn set(&self, done: u64) {
+        if self.start.elapsed() > Duration::from_secs(1) {
+            self.bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for GroupBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }
 
 fn summary(launch: &Launch, report: &Report, time: Duration) -> String {

@@ -5,14 +5,19 @@ use std::fmt::Write;
 
 use std::collections::BTreeMap;
 
-use arctic_eu::exec::{self, Budget, Environment, Group, Observer, Stop, Thread};
+use arctic_eu::capture::{Capture, Replay, ReplayObserver};
+use arctic_eu::exec::{self, Budget, Environment, Group, Host, Observer, Program, Stop, Thread};
 use arctic_eu::launch::Launch;
 use arctic_eu::text;
 use serde_json::json;
 
-use super::launch;
+use super::capture::{self, Driven};
+use super::launch::{self, Input};
 
-/// Counts executed instructions by kind and by line, or shows the registers of a thread at an instruction.
+/// Counts executed instructions by kind and by line, or shows the registers of a thread at an instruction. With --group or --thread,
+/// only the instructions of this thread are counted.
+///
+/// Addresses are those of `eu disasm`; of a captured walker, virtual addresses as in the log of the card.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -20,12 +25,12 @@ pub struct Options {
     /// Stops the thread of --group and --thread before the instruction at this address and prints its registers
     #[arg(long = "break", value_name = "ADDRESS")]
     stop: Option<String>,
-    /// Group of the thread that is shown
-    #[arg(long, default_value = "0,0,0", value_name = "X,Y,Z")]
-    group: String,
-    /// Number of the thread in its group
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    thread: u32,
+    /// Group of the thread [default: 0,0,0]
+    #[arg(long, value_name = "X,Y,Z")]
+    group: Option<String>,
+    /// Number of the thread in its group [default: 0]
+    #[arg(long, value_name = "N")]
+    thread: Option<u32>,
     /// Times the instruction is passed before the stop
     #[arg(long, default_value_t = 0, value_name = "N")]
     skip: u64,
@@ -39,61 +44,157 @@ pub struct Options {
 
 /// Counts instructions, and stops at one.
 struct Counter {
+    /// By index in the program.
     counts: Vec<u64>,
+    /// Address of the instruction, relative to the instruction base or the start of the kernel.
     stop: Option<u32>,
     skip: u64,
+    /// The thread that is executed is the wanted one.
     armed: bool,
+    /// Only the wanted thread is counted.
+    only_armed: bool,
 }
 
-impl Observer for Counter {
-    fn before(&mut self, _thread: &Thread, instruction: u32) -> bool {
-        if self.armed && self.stop == Some(instruction) {
+impl Counter {
+    fn see(&mut self, instruction: u32, address: impl FnOnce() -> Option<u32>) -> bool {
+        if self.armed && self.stop.is_some() && self.stop == address() {
             if self.skip == 0 {
                 return true;
             }
             self.skip -= 1;
         }
-        if let Some(count) = self.counts.get_mut(instruction as usize) {
-            *count += 1;
+        if !self.armed && self.only_armed {
+            return false;
         }
+        let at = instruction as usize;
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += 1;
         false
     }
 }
 
+/// Counts the instructions of a launch.
+struct LaunchCounter<'l> {
+    counter: Counter,
+    code: &'l Program,
+}
+
+impl Observer for LaunchCounter<'_> {
+    fn before(&mut self, _thread: &Thread, instruction: u32) -> bool {
+        let located = || self.code.instructions.get(instruction as usize).map(|located| located.address);
+        self.counter.see(instruction, located)
+    }
+}
+
+/// Counts the instructions of a captured walker.
+struct ReplayCounter {
+    counter: Counter,
+    group: [u32; 3],
+    number: u32,
+}
+
+impl ReplayObserver for ReplayCounter {
+    fn before(&mut self, group: [u32; 3], number: u32, _: &Thread, program: &Program, instruction: u32) -> bool {
+        self.counter.armed = (group, number) == (self.group, self.number);
+        let located = || program.instructions.get(instruction as usize).map(|located| located.address);
+        self.counter.see(instruction, located)
+    }
+}
+
+/// Code whose instructions were counted.
+struct Code<'c> {
+    name: &'c str,
+    program: &'c Program,
+    /// Address of address 0.
+    origin: u64,
+}
+
+impl Code<'_> {
+    fn address(&self, index: usize) -> u64 {
+        self.origin + u64::from(self.program.instructions[index].address)
+    }
+}
+
+const NOT_REACHED: &str = "error: the thread ended without reaching the instruction: see --group, --thread and --skip";
+
 impl Options {
     pub fn execute(self) -> super::Result {
-        let zebin = self.launch.zebin()?;
+        let wanted = self.group.as_deref().map_or(Ok([0; 3]), group_of)?;
+        let number = self.thread.unwrap_or(0);
+        let zebin = match self.launch.input()? {
+            Input::Zebin(zebin) => zebin,
+            Input::Capture(capture) => return self.execute_capture(&capture, wanted, number),
+        };
         let launch = self.launch.launch(&zebin)?;
-        let stop = self.stop.as_deref().map(|text| self.instruction(&launch, text)).transpose()?;
-        let wanted = group_of(&self.group)?;
-        let mut counter =
-            Counter { counts: vec![0; launch.code.instructions.len()], stop, skip: self.skip, armed: false };
+        let code = Code { name: &launch.name, program: &launch.code, origin: 0 };
+        let stop = self.stop.as_deref().map(|text| instruction(&launch, text)).transpose()?;
         let groups = launch.groups();
-        if let Some(thread) = trace(&launch, groups, wanted, self.thread, &mut counter)? {
-            return super::print(&registers(&launch, &thread, self.registers.as_deref())?);
+        let mut observer = LaunchCounter { counter: self.counter(stop), code: &launch.code };
+        if let Some(thread) = trace(&launch, groups, wanted, number, &mut observer)? {
+            return super::print(&registers(&code, &thread, self.registers.as_deref())?);
         }
-        if stop.is_some() {
-            return Err(
-                "error: the thread ended without reaching the instruction: see --group, --thread and --skip".into()
-            );
-        }
-        let text =
-            if self.json { counts_json(&launch, &counter.counts) } else { counts_text(&launch, &counter.counts) };
-        super::print(&text)
+        self.print(&code, &observer.counter)
     }
 
-    fn instruction(&self, launch: &Launch, text: &str) -> Result<u32, String> {
-        let digits = text.trim_start_matches('L');
-        let address = match digits.strip_prefix("0x") {
-            Some(hex) => u32::from_str_radix(hex, 16).ok(),
-            None => digits.parse().ok(),
-        };
-        let address = address.ok_or_else(|| format!("error: `{text}` is no address, as 0x1a0 or L416"))?;
-        let index = launch.code.instructions.binary_search_by_key(&address, |located| located.address);
-        index
-            .map(|index| index as u32)
-            .map_err(|_| format!("error: no instruction begins at {address:#x}: see `eu disasm`"))
+    fn counter(&self, stop: Option<u32>) -> Counter {
+        let only_armed = self.group.is_some() || self.thread.is_some();
+        Counter { counts: Vec::new(), stop, skip: self.skip, armed: false, only_armed }
     }
+
+    fn print(&self, code: &Code<'_>, counter: &Counter) -> super::Result {
+        if self.stop.is_some() {
+            return Err(NOT_REACHED.into());
+        }
+        if counter.only_armed && counter.counts.is_empty() {
+            return Err("error: no thread with this number in this group: see --group and --thread".into());
+        }
+        let counts = &counter.counts;
+        super::print(&if self.json { counts_json(code, counts) } else { counts_text(code, counts) })
+    }
+
+    fn execute_capture(&self, capture: &Capture, group: [u32; 3], number: u32) -> super::Result {
+        let origin = capture.launch.instruction_base;
+        let name = format!("kernel at {:#x}", capture.launch.kernel_address());
+        let stop = match &self.stop {
+            None => None,
+            Some(text) => {
+                let address = address_of(text)?;
+                let offset = address.checked_sub(origin).and_then(|offset| u32::try_from(offset).ok());
+                Some(offset.ok_or_else(|| {
+                    format!("error: {address:#x} is no address of the code, whose base is {origin:#x}: see `eu trace` without --break")
+                })?)
+            }
+        };
+        let mut observer = ReplayCounter { counter: self.counter(stop), group, number };
+        let mut replay = Replay::new(capture, Host::detect(), self.launch.limit);
+        let ended = capture::drive(&mut replay, &self.launch, &mut observer, false)?;
+        let code = Code { name: &name, program: replay.program(), origin };
+        if let Driven::Break(at) = ended {
+            let thread = replay.thread(at.thread).ok_or(NOT_REACHED)?;
+            return super::print(&registers(&code, thread, self.registers.as_deref())?);
+        }
+        self.print(&code, &observer.counter)
+    }
+}
+
+/// An address, as 0x1a0 or L416.
+fn address_of(text: &str) -> Result<u64, String> {
+    let digits = text.trim_start_matches('L');
+    let address = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    address.ok_or_else(|| format!("error: `{text}` is no address, as 0x1a0 or L416"))
+}
+
+/// The address of an instruction of a launch.
+fn instruction(launch: &Launch, text: &str) -> Result<u32, String> {
+    let address = address_of(text)?;
+    let found = launch.code.instructions.iter().find(|located| u64::from(located.address) == address);
+    let found = found.ok_or_else(|| format!("error: no instruction begins at {address:#x}: see `eu disasm`"))?;
+    Ok(found.address)
 }
 
 fn group_of(text: &str) -> Result<[u32; 3], String> {
@@ -110,7 +211,7 @@ fn trace(
     groups: [u32; 3],
     wanted: [u32; 3],
     number: u32,
-    counter: &mut Counter,
+    observer: &mut LaunchCounter<'_>,
 ) -> Result<Option<Thread>, String> {
     let mut threads: Vec<Thread> = (0..launch.threads()).map(|_| Thread::new(launch.code.registers, 0)).collect();
     for z in 0..groups[2] {
@@ -128,10 +229,10 @@ fn trace(
                     let mut still = Vec::new();
                     for index in left {
                         let thread = &mut threads[index as usize];
-                        counter.armed = [x, y, z] == wanted && index == number;
+                        observer.counter.armed = [x, y, z] == wanted && index == number;
                         let settings = launch.settings();
                         let limit = Budget::instructions(settings.limit);
-                        match exec::run(&launch.code, thread, &mut environment, limit, settings.way, counter) {
+                        match exec::run(&launch.code, thread, &mut environment, limit, settings.way, observer) {
                             Stop::End => {}
                             Stop::Break => return Ok(Some(thread.clone())),
                             Stop::Barrier => still.push(index),
@@ -165,9 +266,9 @@ fn trace(
     Ok(None)
 }
 
-fn by_kind(launch: &Launch, counts: &[u64]) -> BTreeMap<&'static str, u64> {
+fn by_kind(code: &Code<'_>, counts: &[u64]) -> BTreeMap<&'static str, u64> {
     let mut kinds = BTreeMap::new();
-    for (located, count) in launch.code.instructions.iter().zip(counts) {
+    for (located, count) in code.program.instructions.iter().zip(counts) {
         if let Some(instruction) = &located.instruction
             && *count > 0
         {
@@ -177,14 +278,14 @@ fn by_kind(launch: &Launch, counts: &[u64]) -> BTreeMap<&'static str, u64> {
     kinds
 }
 
-fn line(launch: &Launch, index: usize) -> String {
-    let located = &launch.code.instructions[index];
+fn line(code: &Code<'_>, index: usize) -> String {
+    let located = &code.program.instructions[index];
     let formatted = located.instruction.as_ref().and_then(|from| text::format(from, located.address));
     formatted.unwrap_or_else(|| "        ?".into())
 }
 
-fn counts_text(launch: &Launch, counts: &[u64]) -> String {
-    let mut kinds: Vec<_> = by_kind(launch, counts).into_iter().collect();
+fn counts_text(code: &Code<'_>, counts: &[u64]) -> String {
+    let mut kinds: Vec<_> = by_kind(code, counts).into_iter().collect();
     kinds.sort_by_key(|(name, count)| (std::cmp::Reverse(*count), *name));
     let mut text = String::new();
     for (name, count) in &kinds {
@@ -193,37 +294,32 @@ fn counts_text(launch: &Launch, counts: &[u64]) -> String {
     let _ = writeln!(text, "{:>12}  in all\n", counts.iter().sum::<u64>());
     for (index, count) in counts.iter().enumerate() {
         if *count > 0 {
-            let _ = writeln!(
-                text,
-                "{count:>12}  {:#06x}  {}",
-                launch.code.instructions[index].address,
-                line(launch, index)
-            );
+            let _ = writeln!(text, "{count:>12}  {:#06x}  {}", code.address(index), line(code, index));
         }
     }
     text
 }
 
-fn counts_json(launch: &Launch, counts: &[u64]) -> String {
+fn counts_json(code: &Code<'_>, counts: &[u64]) -> String {
     let lines: Vec<_> = counts
         .iter()
         .enumerate()
         .filter(|(_, count)| **count > 0)
         .map(|(index, count)| {
-            let address = launch.code.instructions[index].address;
-            json!({ "address": address, "count": count, "text": line(launch, index).trim() })
+            let address = code.address(index);
+            json!({ "address": address, "count": count, "text": line(code, index).trim() })
         })
         .collect();
-    format!("{:#}\n", json!({ "kernel": launch.name, "kinds": by_kind(launch, counts), "lines": lines }))
+    format!("{:#}\n", json!({ "kernel": code.name, "kinds": by_kind(code, counts), "lines": lines }))
 }
 
 /// Registers of a thread: dwords in hexadecimal, and as floats.
-fn registers(launch: &Launch, thread: &Thread, list: Option<&str>) -> Result<String, String> {
-    let index = launch.code.uops.get(thread.next as usize).map_or(0, |uop| uop.instruction);
-    let mut text = format!("{}\n", line(launch, index as usize).trim());
+fn registers(code: &Code<'_>, thread: &Thread, list: Option<&str>) -> Result<String, String> {
+    let index = code.program.instruction_of(thread.next);
+    let mut text = format!("{}\n", line(code, index as usize).trim());
     let _ = writeln!(text, "mask {:#010x}  f0 {:#010x}  f1 {:#010x}", thread.mask, thread.flag(0), thread.flag(1));
     let chosen = list.map(numbers).transpose()?;
-    for register in 0..launch.code.registers as usize {
+    for register in 0..code.program.registers as usize {
         let dwords: Vec<u32> = (0..8).map(|index| thread.grf(register, index)).collect();
         let wanted = match &chosen {
             Some(chosen) => chosen.contains(&register),

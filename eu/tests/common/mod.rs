@@ -2,6 +2,10 @@
 //! What several tests need: zebin files of own kernels, and launches of them.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+use arctic_eu::capture::{
+    Capture, CapturedEnd, CapturedLaunch, Content, EndReason, Origin, PAGE_BYTES, Page, PageName,
+};
+use arctic_eu::exec::payload::{Dispatch, Header, LocalIds};
 use arctic_eu::launch::{Argument, Launch, Range, Report, Settings};
 use arctic_eu::text::assemble;
 use arctic_eu::zebin::Zebin;
@@ -104,4 +108,57 @@ pub fn dwords(bytes: &[u8]) -> Vec<u32> {
 /// Code of hexadecimal dwords.
 pub fn hex(text: &str) -> Vec<u8> {
     text.split_whitespace().flat_map(|word| u32::from_str_radix(word, 16).unwrap().to_le_bytes()).collect()
+}
+
+/// Address of the code of [`capture`], and of the page that its kernel stores to.
+pub const CAPTURED_CODE: u64 = 0x8000_0001_0000;
+/// See [`CAPTURED_CODE`].
+pub const CAPTURED_DATA: u64 = 0x2_0000;
+
+/// A captured walker of SIMD16, with groups of one thread: local ids in r1 to r3, and the address of [`CAPTURED_DATA`] in r4.6. The
+/// card has left these dwords in the page, which was 0.
+pub fn capture(code: &[u8], groups: u32, left: &[u32]) -> Capture {
+    let page = |bytes: &[u8]| {
+        let mut page = Box::new([0; PAGE_BYTES]);
+        page[..bytes.len()].copy_from_slice(bytes);
+        Content::of(page)
+    };
+    let mut inline = [0; 32];
+    inline[24..].copy_from_slice(&CAPTURED_DATA.to_le_bytes());
+    let left: Vec<u8> = left.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+    let name = |address| PageName { address, compressed: false };
+    let code_page = Page::Memory { before: page(code), after: None };
+    let data_page = Page::Memory { before: Content::Zeros, after: Some(page(&left)) };
+    Capture {
+        origin: Origin { function: 2, engine: "ccs0".into(), number: 12 },
+        commands: vec![0x6904_0302],
+        walker: vec![0x7208_0025; 39],
+        launch: CapturedLaunch {
+            dispatch: Dispatch {
+                simd: 16,
+                threads: 1,
+                last_mask: 0xffff,
+                header: Header::default(),
+                ids: Some(LocalIds { local: [16, 1, 1], order: [0, 1, 2], emitted: [true; 3], registers: 3 }),
+                inline: Some(inline),
+                cr0: [0; 2],
+                exceptions: true,
+            },
+            registers: 128,
+            slm: 1024,
+            instruction_base: CAPTURED_CODE - 0x1000,
+            kernel: 0x1000,
+            system_routine: None,
+            code_limit: 1 << 20,
+            general_base: 0,
+            first: Some([0; 3]),
+            start: [0; 3],
+            end: [groups, 1, 1],
+            order: [0, 1, 2],
+        },
+        surfaces: Vec::new(),
+        samplers: Vec::new(),
+        pages: [(name(CAPTURED_CODE), code_page), (name(CAPTURED_DATA), data_page)].into_iter().collect(),
+        end: CapturedEnd { groups: groups.into(), instructions: 0, reason: EndReason::Complete },
+    }
 }
