@@ -13,7 +13,7 @@ use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_gpu::arctic_sriov::header::{Identity, Pin};
 use arctic_gpu::gpu::{
     Clock, ConfigRegisters, EventCount, FunctionStatus, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport,
-    OwnMemory, OwnThreads, PowerOnError, Status, TouchedRegister, VirtualFunctions, WorkStatus,
+    OwnMemory, OwnThreads, PowerOnError, Status, TouchedRegister, VirtualFunctions, WalkerCaptures, WorkStatus,
 };
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
@@ -301,6 +301,10 @@ impl Gpu for SkeletonGpu {
     }
 
     fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
+        None
+    }
+
+    fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
         None
     }
 }

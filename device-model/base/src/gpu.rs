@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
@@ -20,7 +21,7 @@ pub use crate::status::{EngineStatus, FunctionState, FunctionStatus, KernelCount
 
 use crate::host::{Dma, Function};
 use crate::limits::Limits;
-use crate::trace::Recorder;
+use crate::trace::{Filter, Recorder};
 
 /// Values with their names, as they appear in JSON documents.
 pub type Values = serde_json::Map<String, serde_json::Value>;
@@ -192,6 +193,9 @@ pub trait Gpu: Any + Send + Sync {
 
     /// The hardware errors that it can report.
     fn hardware_errors(&self) -> Option<&dyn HardwareErrors>;
+
+    /// The walkers that it can capture.
+    fn walker_captures(&self) -> Option<&dyn WalkerCaptures>;
 }
 
 /// A card with SR-IOV. The methods may be called as those of [`Gpu`].
@@ -264,4 +268,52 @@ pub trait HardwareErrors {
 
     /// The error registers, a set of values for each severity.
     fn error_registers(&self) -> Vec<Values>;
+}
+
+/// A card that captures walkers, dispatches of a kernel, with the memory that they access. The methods may be called as those of
+/// [`Gpu`].
+pub trait WalkerCaptures {
+    /// Requests the capture of a walker. The request ends when what is returned is dropped.
+    ///
+    /// # Errors
+    /// If another request has not ended. The text is a sentence.
+    fn capture_walker(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String>;
+}
+
+/// Which walker is captured, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WalkerRequest {
+    /// Walkers that count: by function and engine.
+    pub filter: Filter,
+    /// Number of the walker among those that begin after the request, from 1.
+    pub number: u64,
+    /// Most bytes of memory that are captured.
+    pub most_bytes: usize,
+}
+
+/// A requested capture.
+pub trait WalkerCapture: Send {
+    /// Waits for a change since the last call, for up to `limit`, and returns how far the request is.
+    fn wait(&mut self, limit: Duration) -> CaptureProgress;
+}
+
+/// How far a requested capture is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaptureProgress {
+    /// So many of the walkers that count have begun, and the last one has this kernel (virtual address).
+    Waiting {
+        /// Number of walkers.
+        begun: u64,
+        /// Address of the kernel of the last one; 0 if there is none.
+        kernel: u64,
+    },
+    /// The walker is executed.
+    Capturing {
+        /// Address of its kernel.
+        kernel: u64,
+    },
+    /// The bytes of the capture, once.
+    Done(Vec<u8>),
+    /// The walker was not captured. The text is a sentence without its end.
+    Failed(String),
 }

@@ -170,10 +170,13 @@ pub struct Filter {
 impl Filter {
     /// Returns whether the subscriber receives `event`.
     pub fn passes(&self, event: &Event) -> bool {
-        let selected =
-            |engine: &Cow<'static, str>| self.engines.is_empty() || self.engines.iter().any(|name| name == engine);
-        let engine = event.engine.as_ref().is_none_or(selected);
-        engine && (self.functions.is_empty() || self.functions.contains(&event.function))
+        self.selects(event.function, event.engine.as_deref())
+    }
+
+    /// Returns whether what belongs to this function and, if any, to this engine is selected.
+    pub fn selects(&self, function: u8, engine: Option<&str>) -> bool {
+        let selected = |engine: &str| self.engines.is_empty() || self.engines.iter().any(|name| name == engine);
+        engine.is_none_or(selected) && (self.functions.is_empty() || self.functions.contains(&function))
     }
 }
 

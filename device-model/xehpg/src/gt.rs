@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
-use crate::compute::{EuRates, Offers, ParkedWalkers};
+use crate::compute::{Captures, EuRates, Offers, ParkedWalkers};
 use crate::context_image;
 use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
@@ -116,6 +116,8 @@ pub struct Gt {
     pub parked: ParkedWalkers,
     /// Walkers whose groups clusters may execute.
     pub offers: Offers,
+    /// The walker that is to be captured.
+    pub captures: Arc<Captures>,
     /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
@@ -177,6 +179,7 @@ impl Gt {
             tlb_invalidations: AtomicU32::new(0),
             parked: ParkedWalkers::default(),
             offers: Offers::default(),
+            captures: Arc::default(),
             trace,
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
             kernels: (0..FUNCTIONS).map(|_| KernelTotals::default()).collect(),

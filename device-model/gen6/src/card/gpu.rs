@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arctic_base::event_count::EventCount;
 use arctic_base::gpu::{
     ConfigRegisters, EngineStatus, FunctionStatus, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, Status,
-    VirtualFunctions, WorkStatus,
+    VirtualFunctions, WalkerCaptures, WorkStatus,
 };
 use arctic_base::host::{Clock, Function};
 use arctic_base::report::Report;
@@ -121,6 +121,10 @@ impl Gpu for Card {
     }
 
     fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
+        None
+    }
+
+    fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
         None
     }
 }

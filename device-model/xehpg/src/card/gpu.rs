@@ -13,7 +13,7 @@ use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use crate::event_count::EventCount;
 use crate::gpu::{
     BarMapping, ConfigRegisters, Gpu, HardwareErrors, IoEvents, IoRegister, OwnMemory, OwnThreads, ReportableError,
-    Status, Values, VirtualFunctions, WorkStatus,
+    Status, Values, VirtualFunctions, WalkerCapture, WalkerCaptures, WalkerRequest, WorkStatus,
 };
 use crate::hardware_error::HardwareError;
 use crate::host::{Clock, Function};
@@ -140,6 +140,10 @@ impl Gpu for Card {
     fn hardware_errors(&self) -> Option<&dyn HardwareErrors> {
         Some(self)
     }
+
+    fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
+        Some(self)
+    }
 }
 
 impl OwnMemory for Card {
@@ -211,5 +215,11 @@ impl HardwareErrors for Card {
 
     fn error_registers(&self) -> Vec<Values> {
         self.gt.error_registers().iter().map(values).collect()
+    }
+}
+
+impl WalkerCaptures for Card {
+    fn capture_walker(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String> {
+        Ok(Box::new(self.gt.captures.request(request)?))
     }
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory of a walker's threads during one step: addresses of messages, code, images and samplers (EU-040 to EU-047).
 
+mod captured;
 mod images;
 mod lanes;
+
+pub(super) use captured::{CapturingMemory, CopiedPage};
 
 use arctic_eu::exec::memory::{
     Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,
@@ -160,25 +163,48 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         }
     }
 
-    /// Reads and decodes a surface state.
-    #[cold]
-    fn decode(&mut self, name: StateName) -> Result<SurfaceState, MemoryFault> {
+    /// Virtual address of the entry of the binding table that has the address of a state, if one has.
+    fn entry_address(&self, name: StateName) -> Option<u64> {
+        let StateName::Binding(index) = name else { return None };
+        Some(self.bases.binding_table.wrapping_add(u64::from(index).wrapping_mul(4)) & ADDRESS)
+    }
+
+    /// Virtual address of a surface state.
+    fn state_address(&mut self, name: StateName) -> Result<u64, MemoryFault> {
         let (base, offset) = match name {
-            StateName::Binding(index) => {
-                let entry = self.bases.binding_table.wrapping_add(u64::from(index).wrapping_mul(4));
+            StateName::Binding(_) => {
                 let mut bytes = [0; 4];
-                self.load(entry & ADDRESS, &mut bytes)?;
+                if let Some(entry) = self.entry_address(name) {
+                    self.load(entry, &mut bytes)?;
+                }
                 // Bits 5:0 of an entry are reserved (EU-007).
                 (self.bases.surface, u32::from_le_bytes(bytes) & !0x3f)
             }
             StateName::Offset(Heap::Bindless, offset) => (self.bases.bindless_surfaces, offset),
             StateName::Offset(Heap::Surface, offset) => (self.bases.surface, offset),
         };
+        Ok(base.wrapping_add(offset.into()) & ADDRESS)
+    }
+
+    /// Reads and decodes a surface state.
+    #[cold]
+    fn decode(&mut self, name: StateName) -> Result<SurfaceState, MemoryFault> {
+        let at = self.state_address(name)?;
         let mut bytes = [0; STATE_BYTES];
-        self.load(base.wrapping_add(offset.into()) & ADDRESS, &mut bytes)?;
+        self.load(at, &mut bytes)?;
         let state = SurfaceState::decode(&dwords(&bytes));
         self.surfaces.insert(name, state);
         Ok(state)
+    }
+
+    /// Virtual address of a sampler state, and the base that its pointer to a color of the border is relative to (EU-081).
+    fn sampler_address(&self, pointer: Option<u32>, index: u8) -> (u64, u64) {
+        let (base, start) = match pointer {
+            Some(pointer) => (self.bases.bindless_samplers, self.bases.bindless_samplers.wrapping_add(pointer.into())),
+            None => (self.bases.dynamic, self.bases.samplers),
+        };
+        let distance = u64::from(index).wrapping_mul(SAMPLER_BYTES as u64);
+        (start.wrapping_add(distance) & ADDRESS, base)
     }
 
     /// Reads at a virtual address.
@@ -428,13 +454,9 @@ impl Memory for KernelMemory<'_, '_> {
     /// A sampler by number is in the walker's table, a bindless one at the pointer from the bindless base on. The pointer
     /// of the border's color is relative to the same base (EU-080, EU-081).
     fn sampler(&mut self, pointer: Option<u32>, index: u8) -> Result<Sampler, MemoryFault> {
-        let (base, start) = match pointer {
-            Some(pointer) => (self.bases.bindless_samplers, self.bases.bindless_samplers.wrapping_add(pointer.into())),
-            None => (self.bases.dynamic, self.bases.samplers),
-        };
-        let distance = u64::from(index).wrapping_mul(SAMPLER_BYTES as u64);
+        let (at, base) = self.sampler_address(pointer, index);
         let mut bytes = [0; SAMPLER_BYTES];
-        self.load(start.wrapping_add(distance) & ADDRESS, &mut bytes)?;
+        self.load(at, &mut bytes)?;
         let (mut sampler, border) = sampler::decode(&dwords(&bytes))?;
         if let Some(offset) = border {
             self.load(base.wrapping_add(offset) & ADDRESS, &mut bytes)?;

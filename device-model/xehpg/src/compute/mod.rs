@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bases;
+mod capture;
 mod formats;
 mod memory;
 mod parked;
@@ -22,6 +23,7 @@ mod unit;
 mod walker;
 
 pub use bases::Bases;
+pub use capture::{CaptureJob, Captures};
 pub use memory::KernelMemory;
 pub use parked::{Owner, ParkedRun, ParkedWalkers};
 pub use report::{KernelPlace, Room, RunStop, Times, Unexecuted, WalkerCounts};

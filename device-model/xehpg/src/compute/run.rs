@@ -6,6 +6,8 @@ use std::sync::{Arc, MutexGuard};
 
 use arctic_eu::exec::Program;
 
+use super::capture::CaptureJob;
+use super::memory::CapturingMemory;
 use super::report::{KernelPlace, Room, RunStop, Times, Unexecuted, WalkerCounts, saved_bytes};
 use super::shared::{Helper, Offers, OpenOffer, Remaining, SharedWalker, Taking};
 use super::slot::{NoGroup, SavedInFlight, Slot};
@@ -49,6 +51,8 @@ pub struct WalkerRun {
     /// Those that [`WalkerRun::take_counts`] has returned.
     taken: WalkerCounts,
     unexecuted: Option<Unexecuted>,
+    /// It is captured. Then it is not offered.
+    capture: Option<Box<CaptureJob>>,
 }
 
 #[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
@@ -67,7 +71,13 @@ impl WalkerRun {
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
             unexecuted: None,
+            capture: None,
         }
+    }
+
+    /// Captures the walker, which has just begun.
+    pub fn capture(&mut self, job: Box<CaptureJob>) {
+        self.capture = Some(job);
     }
 
     /// Goes on with the groups in flight of a saved walker, with the first of which this walker begins. Without effect if they have
@@ -134,7 +144,7 @@ impl WalkerRun {
 
     /// Offers the groups that are not begun to clusters.
     pub fn offer(&mut self, offers: &Offers, function: Function, space: Space) {
-        if self.offer.is_none() && self.shared.remaining().group.is_some() {
+        if self.offer.is_none() && self.capture.is_none() && self.shared.remaining().group.is_some() {
             self.offer = Some(offers.make(self.shared.clone(), function, space));
         }
     }
@@ -208,6 +218,18 @@ impl WalkerRun {
         unit.keep_threads(threads, walker.dispatch.threads as usize, walker.registers, walker.slm);
     }
 
+    /// Returns whether all that is left is to copy the memory of its capture.
+    pub fn is_being_copied(&self) -> bool {
+        self.capture.as_ref().is_some_and(|capture| capture.held().is_some())
+    }
+
+    /// The context leaves its engine: the walker is not captured any more.
+    pub fn leave(&mut self) {
+        if let Some(mut capture) = self.capture.take() {
+            capture.leave();
+        }
+    }
+
     /// Executes the walker until it stops, or until the step has cost `budget`, in instructions; the last message can cost more.
     /// With `to_boundary` no further group is begun; it must not be offered then.
     pub fn step(
@@ -218,8 +240,63 @@ impl WalkerRun {
         budget: u64,
         to_boundary: bool,
     ) -> RunStop {
+        match self.capture.take() {
+            None => self.execute(gam, space, unit, budget, to_boundary, None),
+            Some(capture) => self.step_captured(gam, space, unit, budget, to_boundary, capture),
+        }
+    }
+
+    /// As [`WalkerRun::step`], with a capture, which is kept unless it has ended. When the walker has stopped, its pages are copied
+    /// before the stop is returned.
+    #[cold]
+    fn step_captured(
+        &mut self,
+        gam: &mut Gam<'_>,
+        space: Space,
+        unit: &mut ComputeUnit,
+        budget: u64,
+        to_boundary: bool,
+        mut capture: Box<CaptureJob>,
+    ) -> RunStop {
+        if capture.held().is_none() {
+            let is_captured = !capture.is_given_up();
+            let (budget, job) =
+                if is_captured { (CaptureJob::part(budget), Some(&mut *capture)) } else { (budget, None) };
+            let stop = self.execute(gam, space, unit, budget, to_boundary, job);
+            // An access that was not answered is made again: it is no end of the walker.
+            if !gam.unanswered() {
+                let place = if stop == RunStop::Deadlock { self.place() } else { None };
+                capture.hold(&stop, self.counts, place.as_ref());
+            }
+            if capture.held().is_none() {
+                // One that was given up is freed bit by bit.
+                self.capture = (is_captured || capture.free()).then_some(capture);
+                return stop;
+            }
+        }
+        let is_left = if capture.is_given_up() {
+            capture.free()
+        } else {
+            capture.copy_pages(&mut self.own.memory(gam, self.shared.job(space)))
+        };
+        if is_left {
+            self.capture = Some(capture);
+            return RunStop::Budget;
+        }
+        capture.held().cloned().unwrap_or(RunStop::Budget)
+    }
+
+    fn execute(
+        &mut self,
+        gam: &mut Gam<'_>,
+        space: Space,
+        unit: &mut ComputeUnit,
+        budget: u64,
+        to_boundary: bool,
+        capture: Option<&mut CaptureJob>,
+    ) -> RunStop {
         let mut left = budget;
-        let stop = self.step_slots(gam, space, unit, &mut left, to_boundary);
+        let stop = self.step_slots(gam, space, unit, &mut left, to_boundary, capture);
         match stop {
             RunStop::Done => self.collect(SharedWalker::helpers),
             _ => self.collect(SharedWalker::helpers_at_rest),
@@ -234,11 +311,16 @@ impl WalkerRun {
         unit: &mut ComputeUnit,
         left: &mut u64,
         to_boundary: bool,
+        mut capture: Option<&mut CaptureJob>,
     ) -> RunStop {
         let (shared, own) = (&*self.shared, &mut self.own);
         if shared.program().is_none() {
             let mut memory = own.memory(gam, shared.job(space));
-            let program = unit.take_program(&shared.walker, &mut memory);
+            let program = match capture.as_deref_mut() {
+                None => unit.take_program(&shared.walker, &mut memory),
+                Some(job) => unit.take_program(&shared.walker, &mut CapturingMemory::new(&mut memory, job)),
+            };
+            memory.take_fault();
             let messages = memory.messages();
             *shared.program_mut() = Some(program);
             if messages != 0 {
@@ -257,23 +339,23 @@ impl WalkerRun {
                 if slot.flight.is_none() || (!*left_to_engine && !to_boundary) {
                     continue;
                 }
-                match shared.run_slot(slot, gam, space, &mut NoGroup, left) {
+                match shared.run_slot(slot, gam, space, &mut NoGroup, left, None) {
                     RunStop::Done => *left_to_engine = false,
                     stop => return stop,
                 }
             }
         }
         let stop = if to_boundary {
-            shared.run_slot(own, gam, space, &mut NoGroup, left)
+            shared.run_slot(own, gam, space, &mut NoGroup, left, capture)
         } else {
-            shared.run_slot(own, gam, space, &mut Taking(shared), left)
+            shared.run_slot(own, gam, space, &mut Taking(shared), left, capture)
         };
         if stop != RunStop::Done || !shared.has_helpers() {
             return if stop == RunStop::Done && shared.remaining().group.is_some() { RunStop::Boundary } else { stop };
         }
         for mut helper in shared.helpers() {
             let Helper { slot: Some(slot), left_to_engine, .. } = &mut *helper else { continue };
-            match shared.run_slot(slot, gam, space, &mut NoGroup, left) {
+            match shared.run_slot(slot, gam, space, &mut NoGroup, left, None) {
                 RunStop::Done => *left_to_engine = false,
                 stop => return stop,
             }

@@ -13,8 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use arctic_eu::exec::payload::Payload;
 use arctic_eu::exec::{Program, Workgroup};
 
+use super::capture::CaptureJob;
+use super::memory::CapturingMemory;
 use super::report::{MOST_SAVED_BYTES, RunStop, saved_bytes};
-use super::slot::{Groups, Job, SavedInFlight, Slot, SlotStop};
+use super::slot::{Accesses, Groups, Job, SavedInFlight, Slot, SlotStop};
 use super::surfaces::Surfaces;
 use super::walker::Walker;
 use crate::host::Function;
@@ -153,7 +155,7 @@ impl SharedWalker {
     }
 
     /// Executes groups in a slot by the engine: with messages, and with code that is added to the program. All groups that `groups`
-    /// gives have ended if it returns [`RunStop::Done`].
+    /// gives have ended if it returns [`RunStop::Done`]. With `capture` what threads access is recorded.
     pub fn run_slot(
         &self,
         slot: &mut Slot,
@@ -161,12 +163,14 @@ impl SharedWalker {
         space: Space,
         groups: &mut impl Groups,
         left: &mut u64,
+        mut capture: Option<&mut CaptureJob>,
     ) -> RunStop {
         loop {
             let address = {
                 let program = self.program();
                 let Some(program) = &*program else { return RunStop::Done };
-                match slot.run(self.job(space), program, gam, groups, true, left) {
+                let accesses = Accesses { messages: true, capture: capture.as_deref_mut() };
+                match slot.run(self.job(space), program, gam, groups, accesses, left) {
                     SlotStop::Idle => return RunStop::Done,
                     SlotStop::Budget => return RunStop::Budget,
                     SlotStop::Message => return RunStop::Message,
@@ -179,7 +183,10 @@ impl SharedWalker {
             let mut program = self.program_mut();
             let Some(program) = &mut *program else { return RunStop::Done };
             let mut memory = slot.memory(gam, self.job(space));
-            let extended = program.extend(address, &mut memory);
+            let extended = match capture.as_deref_mut() {
+                None => program.extend(address, &mut memory),
+                Some(job) => program.extend(address, &mut CapturingMemory::new(&mut memory, job)),
+            };
             let (fault, messages) = (memory.take_fault(), memory.messages());
             if extended.is_err()
                 && let Some(fault) = fault
@@ -349,7 +356,8 @@ impl ClusterState {
         let views = memory.step_views(unit);
         let mut gam = memory.gam(offer.function, &views, &mut self.tlb);
         let mut left = PART_COST;
-        let stop = slot.run(shared.job(offer.space), program, &mut gam, &mut Taking(shared), false, &mut left);
+        let accesses = Accesses { messages: false, capture: None };
+        let stop = slot.run(shared.job(offer.space), program, &mut gam, &mut Taking(shared), accesses, &mut left);
         helper.running = false;
         helper.left_to_engine = match stop {
             SlotStop::Idle | SlotStop::Budget => false,

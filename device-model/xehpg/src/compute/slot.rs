@@ -7,7 +7,8 @@ use arctic_eu::exec::{FaultKind, GroupStop, Place, Program, SavedGroup, Way, Wor
 use arctic_eu::text;
 
 use super::bases::ADDRESS;
-use super::memory::KernelMemory;
+use super::capture::CaptureJob;
+use super::memory::{CapturingMemory, KernelMemory};
 use super::replay::MessageReplay;
 use super::report::{KernelPlace, Unexecuted, WalkerCounts};
 use super::surfaces::Surfaces;
@@ -41,6 +42,14 @@ impl Groups for NoGroup {
     fn next(&mut self) -> Option<(u64, [u32; 3])> {
         None
     }
+}
+
+/// How the threads of a slot access memory.
+pub(super) struct Accesses<'c> {
+    /// Accesses may be messages to a function's client. Otherwise one that would be is not made: it is the fault of its instruction.
+    pub messages: bool,
+    /// Where it is recorded what they access.
+    pub capture: Option<&'c mut CaptureJob>,
 }
 
 /// Why a slot does not go on.
@@ -171,17 +180,17 @@ impl Slot {
         KernelMemory::new(gam, job.space, &job.walker.bases, &mut self.surfaces)
     }
 
-    /// Executes groups until the slot stops, or has cost `left`, which is reduced; the last message can cost more. Without `messages`
-    /// an access that would be a message to a function's client is not made: it is the fault of that instruction.
+    /// Executes groups until the slot stops, or has cost `left`, which is reduced; the last message can cost more.
     pub fn run(
         &mut self,
         job: Job<'_>,
         program: &Program,
         gam: &mut Gam<'_>,
         groups: &mut impl Groups,
-        messages: bool,
+        accesses: Accesses<'_>,
         left: &mut u64,
     ) -> SlotStop {
+        let Accesses { messages, mut capture } = accesses;
         debug_assert!(self.restored.is_none(), "a restored group has no threads yet");
         let Job { walker, payload, space } = job;
         let mut memory = KernelMemory::new(gam, space, &walker.bases, &mut self.surfaces);
@@ -212,7 +221,13 @@ impl Slot {
                 return SlotStop::Deadlock;
             }
             let before = self.threads.cost();
-            let stop = self.threads.step(program, &mut memory, *left, Way::Fast, &mut ());
+            let stop = match capture.as_deref_mut() {
+                None => self.threads.step(program, &mut memory, *left, Way::Fast, &mut ()),
+                Some(job) => {
+                    let mut memory = CapturingMemory::new(&mut memory, job);
+                    self.threads.step(program, &mut memory, *left, Way::Fast, &mut ())
+                }
+            };
             *left = left.saturating_sub(self.threads.cost().wrapping_sub(before));
             let executed = self.threads.executed();
             self.counts.instructions += executed.wrapping_sub(self.counted);

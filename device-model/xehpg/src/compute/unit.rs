@@ -3,9 +3,8 @@
 //! is visible to a kernel: threads start with the registers of their walker, and a translated kernel is used only where memory
 //! has the bytes that it was made of (EU-047, EU-075).
 
-use arctic_eu::exec::{Host, Program, Workgroup};
+use arctic_eu::exec::{Fetch, Host, Program, Workgroup};
 
-use super::memory::KernelMemory;
 use super::surfaces::Surfaces;
 use super::walker::Walker;
 
@@ -16,7 +15,7 @@ const MOST_PROGRAMS: usize = 256;
 
 /// Most bytes of code of a kernel that are translated; a thread that comes to more ends. Translated, an instruction takes 50 times
 /// its bytes, and each engine translates a kernel.
-const MOST_CODE: usize = 1 << 20;
+pub(super) const MOST_CODE: usize = 1 << 20;
 
 /// A translated kernel: its offset from the instruction base, which the program has, and the program.
 struct Kept {
@@ -64,8 +63,9 @@ impl ComputeUnit {
         ComputeUnit { part_cost, step_cost, host: Host::detect(), programs, program_bytes, spare, surfaces }
     }
 
-    /// Takes the translated kernel of a walker, or begins one. Its bytes are compared with memory.
-    pub(super) fn take_program(&mut self, walker: &Walker, memory: &mut KernelMemory<'_, '_>) -> Program {
+    /// Takes the translated kernel of a walker, or begins one. Its bytes are compared with memory: a fetch that fails is no access of
+    /// the walker.
+    pub(super) fn take_program(&mut self, walker: &Walker, memory: &mut dyn Fetch) -> Program {
         let instruction = walker.bases.instruction;
         let is_of = |kept: &Kept| {
             (kept.kernel, kept.program.registers, kept.program.space().1)
@@ -77,8 +77,6 @@ impl ComputeUnit {
             if program.is_current(memory) {
                 return program;
             }
-            // Code that is not there any more is no access of the walker.
-            memory.take_fault();
         }
         let mut program = Program::new(0, instruction, walker.registers, self.host);
         program.set_limit(MOST_CODE);

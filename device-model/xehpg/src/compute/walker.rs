@@ -2,11 +2,13 @@
 //! COMPUTE_WALKER as it is executed: the groups, what their threads start with, and what follows their end (EU-020..028).
 
 use arctic_base::command::Field;
+use arctic_eu::capture::CapturedLaunch;
 use arctic_eu::exec::payload::{Dispatch, Header, LocalIds};
 use arctic_sriov::number::{high, low, qword};
 
 use super::bases::{ADDRESS, Bases};
 use super::state::ComputeState;
+use super::unit::MOST_CODE;
 use crate::command::gfx::walker::{self as field, DWORDS};
 
 /// The dwords of a walker.
@@ -157,6 +159,29 @@ impl Walker {
             post_sync: post_sync(&words),
             words,
         })
+    }
+
+    /// What it executes, for a capture.
+    pub(super) fn captured(&self) -> CapturedLaunch {
+        CapturedLaunch {
+            dispatch: self.dispatch.clone(),
+            registers: self.registers,
+            slm: u32::try_from(self.slm).unwrap_or(0),
+            instruction_base: self.bases.instruction & ADDRESS,
+            kernel: self.kernel,
+            system_routine: self.system_routine,
+            code_limit: u32::try_from(MOST_CODE).unwrap_or(u32::MAX),
+            general_base: self.bases.general & ADDRESS,
+            first: self.first,
+            start: self.start,
+            end: self.end,
+            order: self.order.map(|axis| u8::try_from(axis).unwrap_or(0)),
+        }
+    }
+
+    /// The command.
+    pub(super) fn words(&self) -> &WalkerWords {
+        &self.words
     }
 
     /// Address of the kernel.

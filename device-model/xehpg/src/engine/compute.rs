@@ -25,13 +25,26 @@ impl Streamer<'_> {
         let indirect = [0, 4, 8].map(|axis: u32| self.registers.get(reg::DISPATCHDIM.wrapping_add(axis)));
         match Walker::new(words, &self.running.compute, indirect) {
             Ok(walker) => {
-                self.running.pending = Some(Pending::Walker(self.pending(walker)));
+                let mut pending = self.pending(walker);
+                if self.gt.captures.armed() {
+                    self.capture(&mut pending);
+                }
+                self.running.pending = Some(Pending::Walker(pending));
                 Flow::Next
             }
             Err(error) => {
                 self.counters.refuse_walker(error);
                 Flow::Illegal
             }
+        }
+    }
+
+    /// Captures a walker that begins now, if a request is for it.
+    #[cold]
+    fn capture(&self, walker: &mut PendingWalker) {
+        let (function, engine) = (self.running.load.function, self.gt.engine(self.id).name);
+        if let Some(job) = self.gt.captures.begin(function, engine, walker.run.walker(), &self.running.compute) {
+            walker.run.capture(job);
         }
     }
 
@@ -77,7 +90,8 @@ impl Streamer<'_> {
 
     /// Parks the walker of a context that was saved with `ticket`.
     pub(super) fn park(&mut self, ticket: u64) {
-        if let Some(Pending::Walker(walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
+        if let Some(Pending::Walker(mut walker)) = self.running.pending.take_if(|it| matches!(it, Pending::Walker(_))) {
+            walker.run.leave();
             self.trace_event(|_| walker.event());
             if ticket == 0 {
                 walker.run.release(self.unit);
@@ -99,7 +113,7 @@ impl Streamer<'_> {
         let owner = self.owner();
         let Some(Pending::Walker(walker)) = &mut self.running.pending else { return Ok(Pace::Done) };
         let function = self.running.load.function;
-        if leaves && !walker.done {
+        if leaves && !walker.done && !walker.run.is_being_copied() {
             walker.run.end_offer(&self.gt.offers);
             if walker.run.at_boundary() || self.gt.parked.reserve(owner, walker.run.room()) {
                 return Ok(Pace::Leave);

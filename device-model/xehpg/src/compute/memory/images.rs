@@ -123,7 +123,7 @@ impl<'m> KernelMemory<'_, 'm> {
     }
 
     /// A span of at most `len` bytes with its control data; `None` if the memory has none.
-    fn controlled(
+    pub(super) fn controlled(
         &mut self,
         at: u64,
         len: usize,

@@ -18,6 +18,7 @@ use crate::memory::region::SharedRegion;
 use crate::memory::{Memory as CardMemory, Tlb};
 
 mod atomics;
+mod captured;
 mod images;
 mod lanes;
 mod retries;

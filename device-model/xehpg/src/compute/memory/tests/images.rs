@@ -5,7 +5,7 @@ use super::*;
 use crate::blitter::{Blit, Progress};
 
 /// A surface state of RGBA8 texels at the page of 2 MiB, 100 by 60 texels, in planes of 64 rows.
-fn state(kind: u32, tile_mode: u32, compressed: bool) -> [u32; 16] {
+pub(super) fn state(kind: u32, tile_mode: u32, compressed: bool) -> [u32; 16] {
     let mut words = buffer(LARGE_VA, 1);
     words[0] = kind << 29 | u32::from(kind == 1) << 28 | 0xc7 << 18 | tile_mode << 12;
     words[1] = 64 / 4;
@@ -45,7 +45,7 @@ impl World {
     }
 
     /// Makes all blocks of the page compressed or not, without regard to their bytes.
-    fn set_control(&self, value: u8) {
+    pub(super) fn set_control(&self, value: u8) {
         let control = vec![value; (2 << 20) / 256];
         let at = FLAT_CCS + local_of(LARGE_VA) / 256;
         self.card.local().slice(at, control.len()).unwrap().write_slice(&control, 0).unwrap();
@@ -53,7 +53,8 @@ impl World {
 }
 
 /// Surface type, tile mode of a surface state, and tiling of the copy engine's commands.
-const SHAPES: [(u32, u32, u32); 7] = [(1, 0, 0), (1, 3, 2), (1, 1, 3), (1, 2, 1), (2, 0, 0), (2, 3, 2), (2, 1, 3)];
+pub(super) const SHAPES: [(u32, u32, u32); 7] =
+    [(1, 0, 0), (1, 3, 2), (1, 1, 3), (1, 2, 1), (2, 0, 0), (2, 3, 2), (2, 1, 3)];
 
 #[test]
 fn what_a_kernel_writes_is_what_the_copy_engine_reads() {

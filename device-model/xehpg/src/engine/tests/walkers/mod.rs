@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Walkers: kernels as drivers submit them, their state, preemption and faults.
 
+mod captures;
 mod commands;
 mod exceptions;
 mod kernels;
