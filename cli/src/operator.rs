@@ -4,7 +4,8 @@
 //! A client sends requests, one JSON object per line with the name of the request in `request`. Each is answered by one
 //! line, `{"ok": ANSWER}` or `{"error": SENTENCE}`, in order. A line that is not a request is answered with an error, and
 //! the next line is read. After the answer to [`Request::Trace`] the server sends events, one JSON object per line, until
-//! the client disconnects; it reads no further requests from this connection. Spaces may precede an event.
+//! the client disconnects; it reads no further requests from this connection. Spaces may precede an event. After the answer to
+//! [`Request::Capture`] the server sends lines in the same way, until the capture ends; it closes the connection then.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod client;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connections::{Stream, is_pause, send};
 
-pub use client::{Connection, Failure};
+pub use client::{Connection, Failure, WaitingCapture};
 pub use server::{CardBackend, Server};
 
 /// Name of the socket in the directory `operator`.
@@ -46,6 +47,17 @@ pub enum Request {
         /// The events to send.
         #[serde(default)]
         filter: Filter,
+    },
+    /// Captures a walker. The answer is [`Accepted`]; [`CaptureStep`]s follow until the capture ends. Refused if another client
+    /// captures one, or no walker can pass the filter.
+    Capture {
+        /// The walkers that count.
+        #[serde(default)]
+        filter: Filter,
+        /// Number of the walker among those that begin from now on, from 1.
+        walker: u64,
+        /// Most MiB of memory that are captured, 1 to [`MOST_CAPTURE_MIB`].
+        mib: u32,
     },
     /// Raises a hardware error. The answer is [`Raised`].
     Inject {
@@ -71,6 +83,44 @@ pub fn unmatched(filter: &Filter, status: &Status) -> Option<String> {
     let engines: Vec<&str> = status.engines.iter().map(|engine| engine.engine.as_str()).collect();
     let any = filter.engines.is_empty() || filter.engines.iter().any(|name| engines.contains(&name.as_str()));
     (!any).then(|| format!("the card has no {}: its engines are {}", filter.engines.join(", "), engines.join(", ")))
+}
+
+/// Most MiB of memory of a capture.
+pub const MOST_CAPTURE_MIB: u32 = 1024;
+
+/// A walker is to be captured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Its number.
+    pub walker: u64,
+}
+
+/// How far a capture is: one line each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "capture", rename_all = "kebab-case")]
+pub enum CaptureStep {
+    /// So many walkers that count have begun.
+    Waiting {
+        /// Number of walkers.
+        begun: u64,
+        /// Virtual address of the kernel of the last one; 0 if there is none.
+        kernel: u64,
+    },
+    /// The walker is executed.
+    Capturing {
+        /// Virtual address of its kernel.
+        kernel: u64,
+    },
+    /// The walker has ended. The bytes of the file follow this line, and nothing follows them.
+    Done {
+        /// Their number.
+        bytes: u64,
+    },
+    /// There is no capture. Nothing follows.
+    Failed {
+        /// Why, as a sentence without its end.
+        reason: String,
+    },
 }
 
 /// A hardware error was raised.
@@ -142,6 +192,24 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+impl Lines<UnixStream> {
+    /// Reads `count` bytes behind the last line. Fails with `TimedOut` if nothing arrives within `limit`.
+    fn bytes(&mut self, count: usize, limit: Duration) -> io::Result<Vec<u8>> {
+        let mut all = std::mem::take(&mut self.received);
+        while all.len() < count {
+            let mut bytes = [0; 64 << 10];
+            match self.socket.read_within(limit, &mut bytes) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => all.extend(bytes.iter().take(read)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        all.truncate(count);
+        Ok(all)
     }
 }
 

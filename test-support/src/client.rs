@@ -158,6 +158,8 @@ pub const FIRMWARE_BYTES: u32 = 1 << 20;
 /// IOVA of this guest memory.
 pub const IOVA: u64 = 0x8000_0000;
 
+/// MMIO base of ccs0.
+pub const CCS_BASE: u64 = 0x1_a000;
 /// MMIO base of the copy engine.
 const BCS_BASE: u64 = 0x2_2000;
 
@@ -200,6 +202,11 @@ pub trait Transport {
 
     /// Same as [`Transport::run`], but maps the pages at [`GUEST`] to `iova`.
     fn run_beside(&mut self, iova: u64, ring: &[u32], batch: &[u32]) {
+        self.run_on(BCS_BASE, iova, ring, batch);
+    }
+
+    /// Same as [`Transport::run_beside`], on the engine with this MMIO base.
+    fn run_on(&mut self, base: u64, iova: u64, ring: &[u32], batch: &[u32]) {
         self.enable();
         let local = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
         let entries = local.map(|page| (page, page | 3)).chain([(GUEST, iova | 1), (GUEST + 4096, (iova + 4096) | 1)]);
@@ -210,16 +217,16 @@ pub trait Transport {
         self.words(pphwsp + context::IMAGE, &Context { bytes: 0x4000, ..Context::of(CONTEXT, ring, 0) }.image());
         self.words(CONTEXT, &mi::padded(ring));
         self.words(BATCH, batch);
-        self.register(BCS_BASE + 0x29c, 0x0008_0008);
-        self.register(BCS_BASE + 0x80, STATUS_PAGE as u32);
-        self.register(BCS_BASE + 0x3a0, 0xffff_0b0b);
+        self.register(base + 0x29c, 0x0008_0008);
+        self.register(base + 0x80, STATUS_PAGE as u32);
+        self.register(base + 0x3a0, 0xffff_0b0b);
         let descriptor = 1_u64 << 39 | u64::from(context::descriptor(pphwsp));
         for n in (0..8).rev() {
             let descriptor = if n == 0 { descriptor } else { 0 };
-            self.register(BCS_BASE + 0x510 + 8 * n, descriptor as u32);
-            self.register(BCS_BASE + 0x514 + 8 * n, (descriptor >> 32) as u32);
+            self.register(base + 0x510 + 8 * n, descriptor as u32);
+            self.register(base + 0x514 + 8 * n, (descriptor >> 32) as u32);
         }
-        self.register(BCS_BASE + 0x550, 1);
+        self.register(base + 0x550, 1);
     }
 
     /// Writes the GGTT entry of the page at the GGTT address `page`.

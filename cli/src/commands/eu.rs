@@ -17,7 +17,8 @@ use super::beside;
 #[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(after_help = "Examples:\n  \
     arctic eu disasm k.bin --kernel saxpy\n  \
-    arctic eu run k.bin --kernel saxpy --global 4096 --local 64 --arg y=zeros:16384 --save y=y.f32")]
+    arctic eu run k.bin --kernel saxpy --global 4096 --local 64 --arg y=zeros:16384 --save y=y.f32\n  \
+    arctic eu run walker.eu")]
 pub struct EuArgs {
     /// Command and options of `eu`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic trace`: traces a served card, command by command.
 
+mod walker;
+
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +20,7 @@ use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
 use crate::decode::engine::{classes, select_xe_hpg};
-use crate::operator::{Connection, Request, unmatched};
+use crate::operator::{Connection, MOST_CAPTURE_MIB, Request, unmatched};
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
 /// command with its address, messages between driver and GuC, and interrupts.
@@ -28,12 +30,16 @@ use crate::operator::{Connection, Request, unmatched};
 /// Tracing slows the card down but does not change its behaviour; it has no cost while no client is connected. Events
 /// that arrive faster than they are read are dropped, and a line reports their number; filters reduce the number of
 /// events. `arctic decode` reads files written with --save.
+///
+/// With --walker, nothing is traced but one dispatch of a kernel: its code, state and memory are saved, and `eu run FILE` executes it
+/// again on the host and compares the memory with what the card left (docs/compute.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic trace\n  \
     arctic trace /tmp/card\n  \
     arctic trace /tmp/card --engine ccs0 --function vf1\n  \
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
+    arctic trace --function pf --walker 12 --save walker.eu\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
 pub struct TraceArgs {
     /// The card's directory (`arctic serve --dir`), or its operator.sock; the default is the only card of this user
@@ -50,9 +56,28 @@ pub struct TraceArgs {
     /// Only this function: pf, vf1, vf2...
     #[arg(long, value_name = "FUNCTION", value_parser = function)]
     function: Vec<u8>,
-    /// Save the events to this file, for `arctic decode`
+    /// Save the events to this file, for `arctic decode`; with --walker, the walker, for `eu run` and `eu trace`
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Capture a walker (a dispatch of a kernel) with the memory that it accesses, before and after it: the Nth of those that begin
+    /// from now on, on the engines and functions of --engine and --function; with --save
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "save",
+        conflicts_with_all = ["json", "quiet"],
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    walker: Option<u64>,
+    /// Give a capture up if the walker accesses more memory than this, in MiB; with --walker
+    #[arg(
+        long,
+        value_name = "MIB",
+        requires = "walker",
+        default_value_t = 256,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CAPTURE_MIB))
+    )]
+    limit: u32,
     /// Print only the final counts; with --save
     #[arg(long, requires = "save", conflicts_with = "json")]
     quiet: bool,
@@ -105,6 +130,11 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
     let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
     if let Some(reason) = unmatched(&filter, &status) {
         return Err(super::usage(anyhow!(reason)));
+    }
+    if let (Some(walker), Some(save)) = (arguments.walker, &arguments.save) {
+        let request = Request::Capture { filter, walker, mib: arguments.limit };
+        let waiting = connection.capture(&request).map_err(failed)?;
+        return walker::save(waiting, walker, save, &path, &stop);
     }
     let mut events = connection.trace(filter).map_err(failed)?;
     let mut waiting = Some(format!("connected to {}, waiting for events", path.display()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use arctic_device_model::trace::Filter;
 use serde::de::DeserializeOwned;
 
-use super::{Answer, LONGEST_ANSWER, Lines, Request, TIME_LIMIT, send_line};
+use super::{Accepted, Answer, CaptureStep, LONGEST_ANSWER, Lines, Request, TIME_LIMIT, send_line};
 use crate::capture::Heading;
 
 /// A request failed.
@@ -52,6 +52,35 @@ impl Connection {
         let heading = self.request(&Request::Trace { filter })?;
         self.0.skips_spaces = true;
         Ok(Events { lines: self.0, heading })
+    }
+
+    /// Requests the capture of a walker, by a [`Request::Capture`].
+    pub fn capture(mut self, request: &Request) -> Result<WaitingCapture, Failure> {
+        let _: Accepted = self.request(request)?;
+        self.0.skips_spaces = true;
+        Ok(WaitingCapture(self.0))
+    }
+}
+
+/// A capture of a walker that is requested.
+pub struct WaitingCapture(Lines<UnixStream>);
+
+impl WaitingCapture {
+    /// Returns the next step of the capture, or `Ok(None)` if there was none for 100 ms; an end-of-file error if the card is no longer
+    /// served.
+    pub fn next(&mut self) -> io::Result<Option<CaptureStep>> {
+        match self.0.next(Duration::from_millis(100)) {
+            Ok(Some(line)) => Ok(Some(serde_json::from_slice(&line)?)),
+            Ok(None) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the file that follows [`CaptureStep::Done`].
+    pub fn file(&mut self, bytes: u64) -> io::Result<Vec<u8>> {
+        let count = usize::try_from(bytes).map_err(|_| io::Error::from(ErrorKind::InvalidData))?;
+        self.0.bytes(count, TIME_LIMIT)
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arctic_device_model::gpu::{CaptureProgress, WalkerCapture, WalkerRequest};
 use arctic_device_model::trace::{Filter, Subscription};
 use arctic_gpu::vfio_user::socket::{self, SocketPath};
 use arctic_gpu::vfio_user::{ServedCard, StartError};
@@ -17,7 +18,10 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::subscribers::{Subscriber, Subscribers};
-use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send_line, unmatched};
+use super::{
+    Accepted, Answer, CaptureStep, LONGEST_REQUEST, Lines, MOST_CAPTURE_MIB, Raised, Request, TIME_LIMIT, send_line,
+    unmatched,
+};
 use crate::capture::{Heading, event_lines};
 use crate::connections::{self, Client, Notices, send};
 
@@ -33,11 +37,15 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The card that answers requests.
 pub trait Backend: Send + Sync + 'static {
-    /// Carries out a request other than [`Request::Trace`]. Returns the answer, or the reason for which it is refused.
+    /// Carries out a request other than [`Request::Trace`] and [`Request::Capture`]. Returns the answer, or the reason for which it is refused.
     fn carry_out(&self, request: Request) -> Result<Box<RawValue>, String>;
 
     /// Subscribes to the events that `filter` selects. Fails with the reason if no event of the card can pass it.
     fn subscribe(&self, filter: Filter) -> Result<(Heading, Subscription), String>;
+
+    /// Requests the capture of a walker. Fails with the reason if the card has none that can pass the filter, or another client
+    /// captures one.
+    fn capture(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String>;
 }
 
 /// A served card.
@@ -56,7 +64,7 @@ impl Backend for CardBackend {
             Request::Inject { error } if card.raise_hardware_error(&error) => to_raw_value(&Raised { raised: error }),
             Request::Inject { error } => return Err(format!("the card has no error {error:?}")),
             Request::ErrorRegisters {} => to_raw_value(&json!({ "registers": card.error_registers() })),
-            Request::Trace { .. } => return Err("a subscription has no single answer".into()),
+            Request::Trace { .. } | Request::Capture { .. } => return Err("a subscription has no single answer".into()),
         };
         answer.map_err(|error| error.to_string())
     }
@@ -67,6 +75,15 @@ impl Backend for CardBackend {
             Some(reason) => Err(reason),
             None => Ok((self.heading.clone(), card.gpu().trace().subscribe(filter))),
         }
+    }
+
+    fn capture(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String> {
+        let card = self.served.card();
+        if let Some(reason) = unmatched(&request.filter, &card.status()) {
+            return Err(reason);
+        }
+        let captures = card.gpu().walker_captures().ok_or("this card has no execution units")?;
+        captures.capture_walker(request)
     }
 }
 
@@ -144,6 +161,16 @@ fn serve(client: &Arc<Client<UnixStream>>, shared: &Shared) -> io::Result<()> {
                 },
                 None => refuse(client, "too many clients receive the card's events")?,
             },
+            Ok(Request::Capture { filter, walker, mib }) => match capture_request(filter, walker, mib) {
+                Ok(request) => match shared.subscribers.add(client, &shared.stop) {
+                    Some(subscriber) => match shared.backend.capture(request) {
+                        Ok(waiting) => return capture(&subscriber, shared, walker, waiting),
+                        Err(reason) => refuse(client, reason)?,
+                    },
+                    None => refuse(client, "too many clients receive the card's events")?,
+                },
+                Err(reason) => refuse(client, reason)?,
+            },
             Ok(request) => match shared.backend.carry_out(request) {
                 Ok(value) => answer(client, value)?,
                 Err(reason) => refuse(client, reason)?,
@@ -186,6 +213,55 @@ fn trace(
             subscriber.observe_after_send();
             last_sent = Instant::now();
         }
+    }
+    Ok(())
+}
+
+/// The request of a client for a capture.
+fn capture_request(filter: Filter, walker: u64, mib: u32) -> Result<WalkerRequest, String> {
+    if walker == 0 {
+        return Err("walkers are counted from 1".into());
+    }
+    if mib == 0 || mib > MOST_CAPTURE_MIB {
+        return Err(format!("a capture has 1 to {MOST_CAPTURE_MIB} MiB of memory"));
+    }
+    let most_bytes = usize::try_from(mib).unwrap_or(0).saturating_mul(1 << 20);
+    Ok(WalkerRequest { filter, number: walker, most_bytes })
+}
+
+/// Sends how far a capture is, and its file, until it ends, the client disconnects or the server stops.
+fn capture(
+    subscriber: &Subscriber<'_>,
+    shared: &Shared,
+    walker: u64,
+    mut waiting: Box<dyn WalkerCapture>,
+) -> io::Result<()> {
+    let client = subscriber.client();
+    client.keep();
+    answer(client, Accepted { walker })?;
+    let stream = client.stream();
+    let (mut last_sent, mut last_step) = (Instant::now(), None);
+    while !shared.stop.load(Ordering::Acquire) && is_connected(stream)? {
+        let step = match waiting.wait(POLL) {
+            CaptureProgress::Waiting { begun, kernel } => CaptureStep::Waiting { begun, kernel },
+            CaptureProgress::Capturing { kernel } => CaptureStep::Capturing { kernel },
+            CaptureProgress::Failed(reason) => return send_line(stream, &CaptureStep::Failed { reason }),
+            CaptureProgress::Done(file) => {
+                send_line(stream, &CaptureStep::Done { bytes: file.len() as u64 })?;
+                return file.chunks(CHUNK).try_for_each(|chunk| send(stream, TIME_LIMIT, chunk));
+            }
+        };
+        subscriber.observe();
+        if last_step.as_ref() != Some(&step) {
+            send_line(stream, &step)?;
+            last_step = Some(step);
+        } else if last_sent.elapsed() >= HEARTBEAT {
+            send(stream, TIME_LIMIT, b" ")?;
+        } else {
+            continue;
+        }
+        subscriber.observe_after_send();
+        last_sent = Instant::now();
     }
     Ok(())
 }

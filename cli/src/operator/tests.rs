@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use arctic_device_model::gpu::{CaptureProgress, WalkerCapture, WalkerRequest};
 use arctic_device_model::host::{Function, ManualClock};
 use arctic_device_model::trace::{Event, EventKind, Recorder, Subscription};
 use arctic_test_support::poll::eventually;
@@ -46,6 +47,37 @@ impl Backend for TestBackend {
 
     fn subscribe(&self, filter: Filter) -> Result<(Heading, Subscription), String> {
         Ok((Heading::new("test", Some("ivy-bridge")), self.recorder.subscribe(filter)))
+    }
+
+    /// Captures of walker 1 wait, those of walker 2 are done, those of walker 3 fail.
+    fn capture(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String> {
+        match request.number {
+            1..=3 => Ok(Box::new(TestCapture { number: request.number, bytes: request.most_bytes, steps: 0 })),
+            _ => Err("no such walker".into()),
+        }
+    }
+}
+
+/// A capture whose file has `bytes` bytes.
+struct TestCapture {
+    number: u64,
+    bytes: usize,
+    steps: u64,
+}
+
+impl WalkerCapture for TestCapture {
+    fn wait(&mut self, limit: Duration) -> CaptureProgress {
+        self.steps += 1;
+        match (self.steps, self.number) {
+            (1, _) => CaptureProgress::Waiting { begun: 0, kernel: 0 },
+            (2, _) => CaptureProgress::Capturing { kernel: 0x40 },
+            (_, 1) => {
+                thread::sleep(limit);
+                CaptureProgress::Capturing { kernel: 0x40 }
+            }
+            (_, 2) => CaptureProgress::Done((0..self.bytes).map(|at| at as u8).collect()),
+            _ => CaptureProgress::Failed("it has failed".into()),
+        }
     }
 }
 
@@ -281,5 +313,46 @@ fn a_subscriber_that_does_not_read_is_disconnected() {
     while fixture.recorder.on() {
         assert!(started.elapsed() < TIME_LIMIT * 5, "the subscriber is still connected");
         fixture.recorder.record(Function::PF, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![1; 64] });
+    }
+}
+
+fn request_capture(path: &Path, walker: u64, mib: u32) -> Result<WaitingCapture, Failure> {
+    Connection::open(path).unwrap().capture(&Request::Capture { filter: Filter::default(), walker, mib })
+}
+
+#[test]
+fn a_capture_is_sent_with_its_steps() {
+    let fixture = fixture(10);
+    let mut capture = request_capture(&fixture.path, 2, 3).unwrap();
+    let mut steps = Vec::new();
+    while steps.len() < 3 {
+        steps.extend(capture.next().unwrap());
+    }
+    let done = CaptureStep::Done { bytes: 3 << 20 };
+    assert_eq!(steps, [CaptureStep::Waiting { begun: 0, kernel: 0 }, CaptureStep::Capturing { kernel: 0x40 }, done]);
+    let file = capture.file(3 << 20).unwrap();
+    assert!(file.len() == 3 << 20 && file.iter().zip(0_usize..).all(|(byte, at)| *byte == at as u8));
+    let mut failed = request_capture(&fixture.path, 3, 1).unwrap();
+    let step = std::iter::from_fn(|| Some(failed.next().unwrap())).flatten().nth(2).unwrap();
+    assert_eq!(step, CaptureStep::Failed { reason: "it has failed".into() });
+    assert_eq!(failed.next().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    // One that waits ends with the server.
+    let mut waiting = request_capture(&fixture.path, 1, 1).unwrap();
+    assert!(waiting.next().is_ok());
+    drop(fixture.server);
+    eventually("the end of the connection", || waiting.next().is_err());
+}
+
+#[test]
+fn captures_without_a_meaning_are_refused() {
+    let fixture = fixture(10);
+    for (walker, mib, reason) in [
+        (0, 1, "walkers are counted from 1"),
+        (1, 0, "a capture has 1 to 1024 MiB of memory"),
+        (1, 1025, "a capture has 1 to 1024 MiB of memory"),
+        (4, 1, "no such walker"),
+    ] {
+        let refused = request_capture(&fixture.path, walker, mib).err().unwrap();
+        assert_eq!(refused.to_string(), reason);
     }
 }

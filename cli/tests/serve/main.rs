@@ -2,6 +2,7 @@
 //! Command-line tests of `arctic serve` and `arctic firmware`.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
+mod captures;
 mod faults;
 mod folder;
 mod limits;

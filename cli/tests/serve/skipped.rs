@@ -17,10 +17,9 @@ const TABLE: u64 = 1 << 1 | 1 << 0;
 /// Entry for a page of 2 MiB in local memory (xe: XE_PDE_PS_2M, XE_PPGTT_PTE_DM).
 const LARGE_LOCAL_PAGE: u64 = 1 << 11 | 1 << 7 | TABLE;
 
-/// Runs a batch in the PPGTT that stores 7, has MI_SET_APPID twice, which each engine skips, and stores 8.
-fn run_batch(pf: &mut Raw) {
+/// Writes page tables at address 0, as the context image has it: two pages of 2 MiB in local memory.
+pub fn write_page_tables(pf: &mut Raw) {
     pf.enable();
-    // Page tables at address 0, as the context image has it: two pages of 2 MiB in local memory.
     for (at, entry) in [
         (0, 0x1000 | TABLE),
         (0x1000, 0x2000 | TABLE),
@@ -29,6 +28,11 @@ fn run_batch(pf: &mut Raw) {
     ] {
         pf.write(LMEM, at, &entry.to_le_bytes());
     }
+}
+
+/// Runs a batch in the PPGTT that stores 7, has MI_SET_APPID twice, which each engine skips, and stores 8.
+fn run_batch(pf: &mut Raw) {
+    write_page_tables(pf);
     let store = |value| mi::store_data_imm(Process(DATA), value);
     let batch = [&store(7)[..], &[MI_SET_APPID; 2], &store(8), &[mi::BATCH_BUFFER_END, 0]].concat();
     pf.run(&mi::batch_buffer_start(Process(BATCH)), &batch);
