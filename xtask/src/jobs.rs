@@ -77,6 +77,13 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- kernels"],
     },
     Job {
+        name: "programs",
+        minutes: 30,
+        tests: "nine packaged programs of OpenCL and Vulkan on the PF and on a VF; writes the table of docs/compute.md",
+        paths: &[],
+        steps: &["cargo xtask programs"],
+    },
+    Job {
         name: "in-time",
         minutes: 2,
         tests: "time limits for a server with a hostile or killed client (an idle host)",

@@ -11,6 +11,7 @@ mod groups;
 mod jobs;
 mod mutants;
 mod names;
+mod programs;
 mod recipes;
 mod spdx;
 mod support;
@@ -84,6 +85,12 @@ enum Task {
         The report combines docs/spec, the claims of tests (proves!), docs/mutants.toml and docs/fidelity.toml. The program\n\
         contains it: `arctic fidelity` shows it.")]
     Fidelity(fidelity::FidelityArgs),
+    /// Run packaged programs of OpenCL and Vulkan on the card, on the PF and on a VF, and write the table of docs/compute.md
+    #[command(after_help = "Example:\n  cargo xtask programs OpenVINO wgpu")]
+    Programs {
+        /// Names of programs; all without names
+        only: Vec<String>,
+    },
     /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md
     #[command(after_help = "Example:\n  cargo xtask support OVMF AMD-Vi")]
     Support {
@@ -127,6 +134,7 @@ fn main() -> ExitCode {
         Task::Recipes => recipes::check(),
         Task::Documents => documents::check(),
         Task::Spdx => spdx::check(),
+        Task::Programs { only } => programs::run(&only),
         Task::Support { only } => support::run(&only),
         Task::Names => names::check(),
     };
