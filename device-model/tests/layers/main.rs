@@ -82,6 +82,7 @@ const CRATES: &[Crate] = &[
             ("registers", "tables of the registers, and the file of their values"),
             ("context_image", "layout of the register images of contexts"),
             ("residency", "RC6 residency: what keeps the GT awake"),
+            ("oa", "observation: counters, formats and triggers of reports, and their buffer"),
             ("heci", "the HECI windows of the GSC and its firmware interface"),
             ("interrupts", "the interrupt tree, memory-based interrupts, delivery"),
             ("execlist", "submission queues, context descriptors and the context status buffer"),

@@ -12,6 +12,7 @@ mod gpu;
 #[doc(hidden)]
 pub mod guc_pending;
 mod locks;
+mod observation;
 mod power_on;
 mod report;
 mod status;
@@ -121,7 +122,7 @@ impl Card {
         further: Vec<Arc<dyn SteppedUnit>>,
         bar_files: BarFiles,
     ) -> Arc<Self> {
-        let CardUnits { guc, deferred, all: units } = CardUnits::new(&engines, further);
+        let CardUnits { guc, deferred, all: units } = CardUnits::new(&engines, &gt.observation, further);
         Arc::new_cyclic(|this| Card {
             gt,
             engines,
@@ -253,6 +254,11 @@ impl Card {
                 self.gt.finish_driver_flr();
             }
             SideEffect::TlbInvalidate => self.end_steps(Some(function)),
+            SideEffect::Report(request) => {
+                self.gt.trigger_report(request, None);
+                self.write_reports();
+            }
+            SideEffect::Observe => self.write_reports(),
             SideEffect::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             SideEffect::LoadQueue(engine) => self.load_queue(engine),
             SideEffect::EngineStatus(engine) => {

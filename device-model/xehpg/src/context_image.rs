@@ -7,6 +7,7 @@
 use crate::command::gfx::walker;
 use crate::command::mi::{MiHeader, fields, lri};
 use crate::compute::{ComputeState, has_compute};
+use crate::registers::observation::OAC;
 use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, all_selected, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
@@ -242,6 +243,8 @@ pub struct Layout {
     /// Dword index of the commands that set the state of the compute pipeline ([`ComputeState::commands`]), which the walker
     /// in progress follows; `None` on an engine without one.
     pub compute: Option<usize>,
+    /// Dword indices of the values of OAC's registers, on a compute engine.
+    pub oac: Vec<usize>,
 }
 
 /// Returns all modelled registers that are context state on `engine`, with their offsets.
@@ -269,7 +272,8 @@ impl Layout {
     #[allow(clippy::arithmetic_side_effects, reason = "the rows of the tables lie below 4 MiB")]
     pub fn of(format: &'static ContextFormat, tables: &RegisterTables, info: &EngineInfo) -> Self {
         let (class, base) = (info.class, info.mmio_base);
-        let mut image = Layout { format, class, base, template: Vec::new(), kept: Vec::new(), compute: None };
+        let mut image =
+            Layout { format, class, base, template: Vec::new(), kept: Vec::new(), compute: None, oac: Vec::new() };
         for part in (format.sections)(info.class).into_iter().flatten() {
             match part {
                 Noop(dwords) => image.template.extend(std::iter::repeat_n(0, *dwords)),
@@ -309,6 +313,8 @@ impl Layout {
                 image.load(flags, group.iter().copied());
             }
         }
+        let oac = OAC.iter().filter_map(|offset| image.kept.iter().find(|kept| kept.register == *offset));
+        image.oac = oac.map(|kept| kept.dword).collect();
         if has_compute(info.class) {
             image.compute = Some(image.template.len());
             image.template.extend(ComputeState::default().commands());

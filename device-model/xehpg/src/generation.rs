@@ -13,6 +13,7 @@ use crate::context_image::{self, ContextFormat, XE_HPG_CONTEXTS};
 use crate::host::Timebase;
 use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
 use crate::memory::ppgtt::{PageTableFormat, XE_HPG_PAGE_TABLES};
+use crate::oa::{ObservationFacts, XE_HPG_OBSERVATION};
 use crate::registers::{RegisterTables, XE_HPG_REGISTERS};
 use crate::topology::{EngineClass, EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
 pub use firmware::{AdsFormat, FirmwareInterface, Version, XE_HPG_FIRMWARE};
@@ -41,6 +42,8 @@ pub struct Generation {
     pub sriov: &'static SriovLimits,
     /// Rate of the timestamp counters.
     pub timebase: Timebase,
+    /// Observation.
+    pub observation: &'static ObservationFacts,
     /// Sources of interrupts.
     pub interrupts: &'static InterruptMap,
     /// The dies.
@@ -167,8 +170,9 @@ pub static XE_HPG: Generation = Generation {
     firmware: &XE_HPG_FIRMWARE,
     hwconfig: hwconfig::table,
     sriov: &XE_HPG_SRIOV,
-    // 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe: xe_gt_clock.c).
+    // A crystal of 38.4 MHz, divided by two (RPM_CONFIG0 = 0x14; xe: xe_gt_clock.c).
     timebase: Timebase::new(19_200_000),
+    observation: &XE_HPG_OBSERVATION,
     interrupts: &XE_HPG_INTERRUPTS,
     dies: &[&DG2_G10, &DG2_G11],
 };

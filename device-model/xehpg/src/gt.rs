@@ -12,6 +12,7 @@ mod hardware_error;
 mod interrupt;
 pub mod kernels;
 mod memory;
+pub mod observation;
 mod power;
 pub mod power_context;
 mod report;
@@ -38,17 +39,19 @@ use crate::heci::Heci;
 use crate::host::{Clock, FUNCTIONS, Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
+use crate::oa::Observation;
 use crate::pcode::Pcode;
 use crate::profile::{CardProfile, Unmodelled};
 use crate::registers::{
-    Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, PowerRegister, RegisterFile, ResetRegister,
-    Unit, XeHpg,
+    Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
+    RegisterFile, ResetRegister, Unit, XeHpg,
 };
 use crate::residency::{Awake, Residency};
 use crate::sensors::{Meter, Power};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use kernels::{EngineKernel, KernelTotals};
+use observation::ReportRequest;
 use skipped::SkippedTotals;
 use steering::Agent;
 use virtual_function::{VirtualFunction, decode_vf_view};
@@ -76,6 +79,10 @@ pub enum SideEffect {
     /// The error bit of an engine's interrupt status has changed and must be reported in the status page and by an
     /// interrupt.
     EngineStatus(EngineId),
+    /// A report of the observation unit is to be made.
+    Report(ReportRequest),
+    /// What the observation unit has to write is to be written.
+    Observe,
     /// The TLBs were invalidated. The invalidation is complete once every engine has passed a step boundary.
     TlbInvalidate,
 }
@@ -118,6 +125,8 @@ pub struct Gt {
     pub offers: Offers,
     /// The walker that is to be captured.
     pub captures: Arc<Captures>,
+    /// Observation.
+    pub observation: Arc<Observation>,
     /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
@@ -157,7 +166,7 @@ impl Gt {
         let trace = Recorder::new(clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
         let registers = profile.registers();
-        Gt {
+        let gt = Gt {
             generation,
             die: profile.die,
             power: profile.power,
@@ -180,6 +189,7 @@ impl Gt {
             parked: ParkedWalkers::default(),
             offers: Offers::default(),
             captures: Arc::default(),
+            observation: Arc::new(Observation::new(generation.observation)),
             trace,
             skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
             kernels: (0..FUNCTIONS).map(|_| KernelTotals::default()).collect(),
@@ -197,7 +207,9 @@ impl Gt {
             pcode: Mutex::new(Pcode::new()),
             meter: Mutex::new(Meter::new(profile.power, now)),
             heci: Heci::windows(profile.controller()).map(Mutex::new),
-        }
+        };
+        gt.begin_observation();
+        gt
     }
 
     /// Number of commands of `function` that engines have skipped.
@@ -356,6 +368,7 @@ impl Live {
                 matches!(register, Enable | Mask | MasterTile)
             }
             Live::Memory(register) => register == MemoryRegister::LmemCfg,
+            Live::Observation(register) => register != ObservationRegister::MmioTrigger,
             Live::Power(register) => {
                 use PowerRegister::{LimitReasons, Pcode, PowerLimit, RcControl};
                 matches!(register, LimitReasons | Pcode | PowerLimit | RcControl)
@@ -375,6 +388,7 @@ impl Live {
             Live::Heci(register) => register,
             Live::Interrupt(register) => register,
             Live::Memory(register) => register,
+            Live::Observation(register) => register,
             Live::Power(register) => register,
             Live::Reset(register) => register,
         }

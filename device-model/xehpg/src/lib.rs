@@ -52,6 +52,8 @@ pub mod interrupts;
 #[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
+pub mod oa;
+#[doc(hidden)]
 pub mod pcode;
 #[doc(hidden)]
 pub mod registers;

@@ -5,8 +5,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use arctic_sriov::number::low;
+
 use crate::sync::IgnorePoison;
-use crate::topology::EngineId;
+use crate::topology::{EngineId, MAX_ENGINES};
 
 /// A reason that keeps the GT out of RC6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,13 +23,18 @@ pub enum Awake {
     Forbidden,
 }
 
+/// Position of the engines' bits in the set of reasons.
+const ENGINES_SHIFT: usize = 17;
+/// The engines' bits of a set of engines.
+const ALL_ENGINES: u32 = (1 << MAX_ENGINES) - 1;
+
 impl Awake {
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's index is below MAX_ENGINES")]
     fn bit(self) -> u64 {
         match self {
             Awake::Forcewake(domain) => 1 << (domain & 15),
             Awake::Forbidden => 1 << 16,
-            Awake::Engine(engine) => 1 << (17 + engine.index()),
+            Awake::Engine(engine) => 1 << (ENGINES_SHIFT + engine.index()),
             Awake::GucForcewake(domain) => 1 << (48 + (domain & 15)),
         }
     }
@@ -79,6 +86,12 @@ impl Residency {
     #[inline]
     pub fn holds(&self, reason: Awake) -> bool {
         self.awake.load(Ordering::Acquire) & reason.bit() != 0
+    }
+
+    /// Engines that run a context, one bit each.
+    #[inline]
+    pub fn engines(&self) -> u32 {
+        low(self.awake.load(Ordering::Acquire) >> ENGINES_SHIFT) & ALL_ENGINES
     }
 
     /// Accumulated sleep time of the GT at time `now`, in ns.

@@ -11,7 +11,7 @@
 //! | 1 | `CardFunction::placed` (`src/card/function.rs`), the configuration lock; the PF's, then VFs', one at a time | a change of configuration space and its reports to `Machine`, in order | threads that write configuration space or reset a function | MSIs in flight (waits 1 and 2), the machine's callbacks |
 //! | 1 | `CardFunction::processing` (`src/card/function.rs`) | from reading the event of a register to the card's processing of the write | vCPUs, event threads | |
 //! | 2 | `Card::guc` ([`card`](crate::card)), a [`PriorityMutex`](arctic_base::priority_mutex) | the GuC and its records of every function | workers, after the threads that wait already; with priority: accesses that the GuC executes at once, resets | step boundaries, replies of a client (wait 4) |
-//! | 3 | the units below the GuC ([`Units`]): one [`PriorityMutex`](arctic_base::priority_mutex) for each engine, and for each further unit; several only by `Units::hold`, which takes them in the order of the list | the engine and the context that it runs; the state of the unit | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
+//! | 3 | the units below the GuC ([`Units`]): one [`PriorityMutex`](arctic_base::priority_mutex) for each engine, and for each further unit; several only by `Units::hold`, which takes them in the order of the list, and by the step of an engine, which takes that of the observation unit for a context of the PF | the engine and the context that it runs; the state of the unit | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
 //! | 4 | `Helper` of a walker (`compute/shared.rs`), one for each cluster | a slot and its group | the cluster's step by `try_lock`; the engine's step | |
 //! | 5 | `SharedWalker::program` (`compute/shared.rs`), shared by slots that execute it, exclusive while the engine adds code; by clusters only with `try_read` | a translated kernel | steps of engines and clusters | |
 //! | 6 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
@@ -22,7 +22,8 @@
 //!
 //! Leaves are held for a few instructions or one system call; a holder takes no other lock:
 //! * of the GT: `Interrupts::state` (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, `Gt::heci`,
-//!   `CsbPort::entries`, `Offers::open`, `SharedWalker::remaining`, `ParkedWalkers::state`, the counts of unmodelled accesses in `RegisterFile`;
+//!   `CsbPort::entries`, `Offers::open`, `Observation::state` (whose holder may take `Residency::sleep`, and which a holder of
+//!   7 `Gt::forcewake` may take), `SharedWalker::remaining`, `ParkedWalkers::state`, the counts of unmodelled accesses in `RegisterFile`;
 //! * of the card: `Engines::reports`, `Deferred::queue`, `Card::threads`, `EventCount::sleep_lock`, a trace
 //!   subscriber's queue, `Backing::search` (`memory/local.rs`: one `lseek`);
 //! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/vfio_user/memory`:

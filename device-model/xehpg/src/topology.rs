@@ -287,6 +287,8 @@ pub enum UnitId {
     Guc,
     /// An engine.
     Engine(EngineId),
+    /// Observation.
+    Observation,
     /// The return of unused memory to the host.
     UnusedMemory,
     /// A cluster of execution units, with a number below [`CLUSTERS`].
@@ -302,7 +304,7 @@ pub const FURTHER_UNITS: usize = 16;
 pub const CLUSTERS: usize = 15;
 
 /// Length of arrays that are indexed by [`UnitId::index`].
-pub const MAX_UNITS: usize = MAX_ENGINES + 3 + FURTHER_UNITS + CLUSTERS;
+pub const MAX_UNITS: usize = MAX_ENGINES + 4 + FURTHER_UNITS + CLUSTERS;
 
 impl UnitId {
     /// Returns the index for arrays of [`MAX_UNITS`] entries.
@@ -314,8 +316,9 @@ impl UnitId {
             UnitId::DeferredWrites => MAX_ENGINES,
             UnitId::Guc => MAX_ENGINES + 1,
             UnitId::UnusedMemory => MAX_ENGINES + 2,
-            UnitId::Further(number) => MAX_ENGINES + 3 + usize::from(number) % FURTHER_UNITS,
-            UnitId::Cluster(number) => MAX_ENGINES + 3 + FURTHER_UNITS + usize::from(number) % CLUSTERS,
+            UnitId::Observation => MAX_ENGINES + 3,
+            UnitId::Further(number) => MAX_ENGINES + 4 + usize::from(number) % FURTHER_UNITS,
+            UnitId::Cluster(number) => MAX_ENGINES + 4 + FURTHER_UNITS + usize::from(number) % CLUSTERS,
         }
     }
 }

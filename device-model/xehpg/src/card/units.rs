@@ -8,9 +8,11 @@ use std::sync::Arc;
 use super::cluster::Cluster;
 use super::deferred::Deferred;
 use super::locks::GucUnit;
+use super::observation::ObservationUnit;
 use super::{Card, Halt, Outcome};
 use crate::engine::{EngineUnit, Engines};
 use crate::guc::Guc;
+use crate::oa::Observation;
 use crate::topology::UnitId;
 use crate::units::{HeldUnit, StepLock, Unit, Units};
 
@@ -53,9 +55,12 @@ pub(super) struct CardUnits {
 
 impl CardUnits {
     /// Creates the units of a card with these engines, and with the units `further` below them in the lock order.
-    pub(super) fn new(engines: &Engines, further: Vec<Arc<dyn SteppedUnit>>) -> Self {
+    pub(super) fn new(engines: &Engines, observation: &Arc<Observation>, further: Vec<Arc<dyn SteppedUnit>>) -> Self {
         let clusters = Cluster::all().map(|cluster| Arc::new(cluster) as _);
-        let below_guc: Vec<_> = engines.units().map(|engine| engine as _).chain(further).chain(clusters).collect();
+        // Below the engines: an engine's step may wait for a step of this unit.
+        let observation = std::iter::once(Arc::new(ObservationUnit(observation.clone())) as _);
+        let engines = engines.units().map(|engine| engine as _);
+        let below_guc: Vec<_> = engines.chain(observation).chain(further).chain(clusters).collect();
         let units = Units::new(below_guc.iter().map(|unit: &Arc<dyn SteppedUnit>| unit.clone() as Arc<dyn Unit>));
         let number_of = |unit: UnitId| units.iter().filter(|other| other.id().index() == unit.index()).count();
         debug_assert!(units.iter().all(|unit| number_of(unit.id()) == 1), "two units have the same identity");

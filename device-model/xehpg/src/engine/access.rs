@@ -15,6 +15,8 @@ use crate::gt::SideEffect;
 use crate::host::Function;
 use crate::memory::{Fault, Space, Tlb};
 use crate::registers::REGISTER_BYTES;
+use crate::registers::observation::{OAC, OAR_OACONTROL};
+use crate::topology::EngineClass;
 
 /// The bases of the engines are multiples of this.
 const ENGINE_SPACING: u32 = 0x1000;
@@ -93,6 +95,9 @@ impl Streamer<'_> {
         if self.registers.own(offset) == reg::PR_CTR {
             self.show_watchdog();
         }
+        if OAC.contains(&offset) && self.class == EngineClass::Compute {
+            return self.read_oac(offset);
+        }
         self.gt.streamer_read(self.id, offset)
     }
 
@@ -114,12 +119,20 @@ impl Streamer<'_> {
             self.gt.context_clock(self.id).set(now, value);
         }
         // The watchdog must be advanced with the old register values first.
+        if OAC.contains(&offset) && self.class == EngineClass::Compute {
+            return self.write_oac(offset, value);
+        }
         let watchdog = matches!(own, reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
         if watchdog {
             self.count_watchdog();
         }
         match self.gt.streamer_write(self.id, offset, value) {
             None => {}
+            Some(SideEffect::Report(request)) => {
+                self.gt.trigger_report(request, Some(self.id));
+                self.write_due_reports();
+            }
+            Some(SideEffect::Observe) => self.write_due_reports(),
             Some(SideEffect::EngineStatus(engine)) => {
                 self.gt.report_error_bit(&mut self.gam.of(Function::PF, &mut Tlb::default()), engine);
             }
@@ -127,6 +140,9 @@ impl Streamer<'_> {
         }
         if watchdog {
             self.control_watchdog();
+        }
+        if own == reg::OACTXCONTROL || offset == OAR_OACONTROL {
+            self.observe_context();
         }
     }
 

@@ -33,8 +33,6 @@ pub struct Counters {
     /// Dropped register writes that would trigger an action in another unit, such as a notification of the GuC or a
     /// reset.
     pub dropped_requests: u64,
-    /// MI_REPORT_PERF_COUNT commands, of which only the report header is modelled.
-    pub perf_reports: u64,
     /// Depth counts requested by PIPE_CONTROL, which are written as 0.
     pub depth_counts: u64,
     /// Ignored loads of the submission queue while execlists are disabled in the engine's mode register (V8-008).
@@ -61,7 +59,6 @@ impl Counters {
             watchdog_resets: 0,
             register_refusals: 0,
             dropped_requests: 0,
-            perf_reports: 0,
             depth_counts: 0,
             refused_loads: 0,
             lost_reports: 0,
@@ -90,7 +87,6 @@ impl Counters {
             ("engine resets by a virtual function's watchdog", self.watchdog_resets),
             ("register accesses refused", self.register_refusals),
             ("orders to other units dropped", self.dropped_requests),
-            ("performance reports without counters", self.perf_reports),
             ("depth counts without pipeline", self.depth_counts),
             ("queues not loaded, since GFX_MODE has execlists off", self.refused_loads),
             ("context switches without a status page", self.lost_reports),

@@ -136,7 +136,7 @@ impl Engines {
         let mut engine = lock.lock();
         lock.clear_poison();
         self.set_runnable(id, false);
-        gt.context_clock(id).stop(gt.timestamp());
+        gt.stop_context_clock(id, gt.timestamp());
         engine.tlb.flush();
         engine.execlist.reset();
         let running = engine.running.take();

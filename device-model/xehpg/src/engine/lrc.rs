@@ -10,6 +10,7 @@ use crate::compute::{ComputeState, STATE_DWORDS, WalkerWords};
 use crate::context_image::{IMAGE_DWORDS, Layout};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::{Fault, Gam, Space};
+use crate::oa::context::{OAC_REGISTERS, SAVED_BYTES};
 use crate::registers::RegisterFile;
 
 /// Offset in bytes from the PPHWSP to the image (V8-040).
@@ -74,6 +75,8 @@ pub struct Saved<'s> {
     pub compute: &'s ComputeState,
     /// The command that resumes the walker in progress.
     pub walker: Option<WalkerWords>,
+    /// Registers of OAC.
+    pub oac: [u32; OAC_REGISTERS],
 }
 
 /// Offset in the PPHWSP of the report written by a save: TIMESTAMP at the restore, TIMESTAMP at the save, and
@@ -131,13 +134,16 @@ impl Lrc {
         gam: &mut Gam<'_>,
         layout: &Layout,
         registers: &RegisterFile,
-        &Saved { position, clocks, mask, compute, walker }: &Saved<'_>,
+        &Saved { position, clocks, mask, compute, walker, oac }: &Saved<'_>,
     ) -> Result<(), Fault> {
         let mut words = [0u32; IMAGE_DWORDS];
         let len = layout.template.len().min(IMAGE_DWORDS);
         words[..len].copy_from_slice(&layout.template[..len]);
         for kept in &layout.kept {
             words[kept.dword] = kept.saved(registers.value(kept.register));
+        }
+        for (dword, value) in layout.oac.iter().zip(oac) {
+            words[*dword] = value;
         }
         if let Some(at) = layout.compute {
             words[at..at + STATE_DWORDS].copy_from_slice(compute.commands());
@@ -164,6 +170,19 @@ impl Lrc {
             gam.write_u32(Space::Ggtt, self.pphwsp + REPORT + 4 * n, time)?;
         }
         Ok(())
+    }
+
+    /// Writes the counters of OAR or OAC. They are behind the registers, where drivers allocate more pages for the context of a
+    /// render or compute engine; the place is specific to this model.
+    pub fn save_counters(&self, gam: &mut Gam<'_>, bytes: &[u8; SAVED_BYTES]) -> Result<(), Fault> {
+        gam.write(Space::Ggtt, self.address(IMAGE_DWORDS), bytes)
+    }
+
+    /// Reads what [`Lrc::save_counters`] has written.
+    pub fn read_counters(&self, gam: &mut Gam<'_>) -> Result<[u8; SAVED_BYTES], Fault> {
+        let mut bytes = [0; SAVED_BYTES];
+        gam.read(Space::Ggtt, self.address(IMAGE_DWORDS), &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Writes only the position at which the context stopped and CTX_TIMESTAMP, for an engine reset. The rest of the

@@ -17,6 +17,7 @@ mod flush;
 mod head;
 mod image;
 mod lrc;
+mod observation;
 mod remap;
 mod running;
 pub mod skipped;
@@ -44,6 +45,7 @@ use crate::gt::Gt;
 use crate::host::Function;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
+use crate::oa::context::ContextCounters;
 use crate::registers::engine_fields::GfxMode;
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
 use crate::topology::{EngineId, EngineInfo};
@@ -158,6 +160,8 @@ pub struct Engine {
     counters: Counters,
     /// What the execution units keep from walker to walker.
     unit: ComputeUnit,
+    /// The context's counters in OAR or OAC.
+    observed: ContextCounters,
     /// The first command of the context that was skipped in a batch of user space, until it is taken.
     skipped: Option<SkippedCommand>,
     /// Address of the last context of the host's queue with such a command, and the number of them that were logged.
@@ -178,6 +182,7 @@ impl Engine {
             globals: Default::default(),
             counters: Counters::new(generation.commands, info.class),
             unit: ComputeUnit::default(),
+            observed: ContextCounters::default(),
             skipped: None,
             queue_skips: (None, 0),
         }
@@ -243,7 +248,7 @@ impl Engine {
         self.tlb.flush();
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
-        gt.context_clock(self.id).stop(gt.generation.timebase.ticks(now));
+        gt.stop_context_clock(self.id, gt.generation.timebase.ticks(now));
         gt.engine_kernel(self.id).hide();
         gt.engine_clocks[self.id.index()].load(now);
         self.swap_global_registers(gt, load.function, Exchange::Enter);
@@ -369,13 +374,14 @@ impl Engine {
             walkers::warn_reset(gt, running.load.function, self.id, walker.place().as_ref());
         }
         gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, EventKind::Reset));
-        let timestamp = gt.context_clock(self.id).stop(gt.timestamp());
+        let timestamp = gt.stop_context_clock(self.id, gt.timestamp());
         if running.restored() {
             let views = gt.memory.step_views(self.id);
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
             // Errors are ignored: the state cannot be saved to an inaccessible image.
             let _ = running.lrc.save_stopped(&mut gam, gt.context_layout(self.id), &running.position, timestamp);
         }
+        self.stop_counting(gt);
         self.tlb.flush();
         self.scrub_context_registers(gt, running.load.function);
         Some(running.load)
@@ -406,12 +412,14 @@ impl Engine {
             counters: &mut self.counters,
             unit: &mut self.unit,
             skipped: &mut self.skipped,
+            observed: &mut self.observed,
         };
         let outcome = streamer.run(&mut self.window, budget);
         clock.end_step(gt.clock.now(), matches!(outcome, Outcome::Waiting | Outcome::Spinning));
         if matches!(outcome, Outcome::Complete | Outcome::Preempted)
             && let Some(running) = self.running.take()
         {
+            self.stop_counting(gt);
             self.scrub_context_registers(gt, running.load.function);
             let detail = match running.waits_at {
                 _ if outcome == Outcome::Complete => Detail::Complete,
@@ -419,6 +427,9 @@ impl Engine {
                 None => Detail::Preempted,
             };
             self.switch(gt, &views, running.load, detail);
+            if self.running.is_none() {
+                gt.report_switch(self.id, Function::PF, None);
+            }
         }
         self.show_status(gt);
         outcome

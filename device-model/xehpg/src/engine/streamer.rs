@@ -10,6 +10,7 @@ use crate::command::Requester;
 use crate::compute::ComputeUnit;
 use crate::gt::Gt;
 use crate::memory::Gam;
+use crate::oa::context::ContextCounters;
 use crate::registers::EngineRegisters;
 use crate::registers::engine_fields::{ContextControl, GfxMode};
 use crate::topology::{EngineClass, EngineId};
@@ -67,6 +68,8 @@ pub(super) struct Streamer<'s> {
     /// The engine's execution units.
     pub unit: &'s mut ComputeUnit,
     pub skipped: &'s mut Option<SkippedCommand>,
+    /// The counters of OAR or OAC.
+    pub observed: &'s mut ContextCounters,
 }
 
 impl Streamer<'_> {

@@ -19,6 +19,8 @@ use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
 use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, IndirectCtxOffset};
+use crate::registers::observation::OAC;
+use crate::topology::EngineClass;
 use crate::trace::EventKind;
 
 /// Dwords per cacheline.
@@ -49,6 +51,7 @@ impl Streamer<'_> {
         self.running.report = None;
         self.running.mask_address = 0;
         self.running.compute = ComputeState::default();
+        self.observed.clear();
         self.registers.set(reg::CURRENT_LRCA, low(self.running.load.descriptor));
         let mut restoring = Restoring {
             image,
@@ -142,6 +145,7 @@ impl Streamer<'_> {
             self.running.position.interrupt(batch);
         }
         self.control_watchdog();
+        self.restore_counters(restoring.inhibited)?;
         self.running.restored_at = low(self.gt.timestamp());
         let pointer: BbPerCtxPtr = self.registers.fields();
         let batch = Batch { ppgtt: false, address: pointer.address() };
@@ -209,6 +213,11 @@ impl Streamer<'_> {
                 return;
             }
             _ => {}
+        }
+        if self.class == EngineClass::Compute
+            && let Some(number) = OAC.iter().position(|offset| *offset == register)
+        {
+            self.observed.oac[number] = value;
         }
         let registers = &self.gt.registers;
         let decoded = registers.decode(register);
@@ -325,7 +334,7 @@ impl Streamer<'_> {
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
-        let context = self.gt.context_clock(self.id).stop(now);
+        let context = self.gt.stop_context_clock(self.id, now);
         let clocks = Clocks { context, card: low(now), restored: self.running.restored_at };
         self.publish();
         let position = &self.running.position;
@@ -343,9 +352,10 @@ impl Streamer<'_> {
             _ => None,
         };
         let (mask, compute) = (self.running.mask_address, &self.running.compute);
-        let state = Saved { position, clocks, mask, compute, walker };
+        let state = Saved { position, clocks, mask, compute, walker, oac: self.observed.oac };
         let layout = self.gt.context_layout(self.id);
         let saved = self.running.lrc.save(&mut self.gam, layout, &self.gt.registers, &state);
+        let saved = saved.and_then(|()| self.save_counters());
         if saved.is_err() && self.gam.unanswered() {
             // The context stays on the engine.
             self.gt.start_context_clock(self.id);

@@ -2,16 +2,13 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use arctic_sriov::number::{low, qword};
+use arctic_sriov::number::qword;
 
 use super::access::{address, bytes_kept};
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
 use crate::memory::{Fault, Space};
 use crate::registers::engine_fields::PredicateResult;
-
-/// Length in dwords of a performance report (Intel OA formats of 256 bytes).
-const REPORT_DWORDS: usize = 64;
 
 impl Streamer<'_> {
     /// MI_STORE_DATA_IMM. Stores a dword, a qword, or the number of dwords given by the length.
@@ -166,20 +163,6 @@ impl Streamer<'_> {
         for (index, [low, high]) in (u64::from(fields::FIRST_PAGE.get(words))..).zip(entries) {
             self.gt.memory.ggtt().set_entry(index, qword(*low, *high).into());
         }
-        Ok(Flow::Next)
-    }
-
-    /// MI_REPORT_PERF_COUNT. Writes a report of 256 bytes with a header (ID, timestamp, context, clock) and zero
-    /// counters. Performance counters are not modelled.
-    pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let &[_, lower, upper, id, ..] = words else { return Ok(Flow::Illegal) };
-        self.counters.perf_reports = self.counters.perf_reports.wrapping_add(1);
-        let (space, at) = (self.space(fields::REPORT_GLOBAL.is_set(words)), address(lower, upper) & !0x3f);
-        let now = low(self.gt.timestamp());
-        let context = self.running.load.descriptor().page();
-        let mut report = [0; REPORT_DWORDS];
-        report[..4].copy_from_slice(&[id, now, context, now]);
-        self.store_run(space, at, &report)?;
         Ok(Flow::Next)
     }
 }

@@ -109,6 +109,14 @@ impl Gt {
     /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine restores a context.
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clock(engine).start(self.timestamp(), || self.restore_engines());
+        self.note_activity();
+    }
+
+    /// Stops the context clock of `engine` at global tick `now`. Returns the context's ticks.
+    pub fn stop_context_clock(&self, engine: EngineId, now: u64) -> u32 {
+        let ticks = self.context_clock(engine).stop(now);
+        self.note_activity();
+        ticks
     }
 }
 
@@ -119,6 +127,7 @@ impl Unit<XeHpg, Gt> for ClockRegister {
         let half = |value: u64| if access.ordinal() == 0 { low(value) } else { high(value) };
         match self {
             ClockRegister::Timestamp => half(gt.timestamp()),
+            ClockRegister::PowerTimestamp => half(gt.oa_time()),
             ClockRegister::RingTimestamp => half(gt.timestamp() & RING_TIMESTAMP_MASK),
             ClockRegister::ContextTimestamp => {
                 access.decoded.engine.map_or(0, |engine| gt.context_clock(engine).read(|| gt.timestamp()))

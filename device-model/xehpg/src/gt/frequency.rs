@@ -67,10 +67,13 @@ impl Gt {
     /// Requests a frequency, in units of 16.67 MHz.
     pub fn request_ratio(&self, ratio: u32) {
         // The time before is counted with the frequency before.
-        let _meter = self.meter();
+        drop(self.observed_now());
+        let meter = self.meter();
         let ratio = ratio.min(MAX_RATIO);
         self.registers.set_fields(FrequencyRequest::new().with_ratio(ratio));
         self.registers.set_fields(PerfStatus::new().with_ratio(ratio));
+        drop(meter);
+        self.note_request();
     }
 
     /// GT_PERF_STATUS: frequency and voltage, 0 while the GT sleeps.

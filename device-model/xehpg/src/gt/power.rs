@@ -60,6 +60,7 @@ impl Gt {
     /// Sets or clears one reason that keeps the GT awake. On wakeup, the engines' registers are restored (V8-190).
     fn keep_awake(&self, reason: Awake, awake: bool) {
         self.residency.set(reason, awake, self.clock.now(), || self.restore_engines());
+        self.note_activity();
     }
 
     /// Applies the effect of RC6 to the engines' registers when the GT wakes (V8-190).

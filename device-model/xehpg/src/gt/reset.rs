@@ -35,6 +35,7 @@ impl Gt {
         for window in &self.heci {
             window.lock().ignore_poison().reset();
         }
+        self.begin_observation();
     }
 
     /// Reports completion of the reset requested in GU_CNTL to the driver: GU_DEBUG bit 31, which the driver clears by

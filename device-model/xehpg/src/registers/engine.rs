@@ -23,8 +23,11 @@ pub enum EngineRegister {
 /// Counters. In a two-dword counter, ordinal 0 is the low dword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockRegister {
-    /// MISC_STATUS and GUC_PMTIMESTAMP: 64 bits in two dwords, at the rate of the timebase, 19.2 MHz (contract K.4).
+    /// GUC_PMTIMESTAMP: 64 bits in two dwords, at the rate of the timebase, 19.2 MHz (contract K.4).
     Timestamp,
+    /// MISC_STATUS: the same at the rate of the crystal, 38.4 MHz, like the timestamps of observation (xe:
+    /// xe_guc_engine_activity.c, gpm_timestamp_shift).
+    PowerTimestamp,
     /// RING_TIMESTAMP of an engine: the same counter, its low 36 bits, two dwords (contract E.7).
     RingTimestamp,
     /// RING_CTX_TIMESTAMP of an engine: 32 bits, at the same rate while a context runs (contract E.8).
@@ -181,7 +184,7 @@ pub const TABLE: &[Register] = &[
         "contract E.7; xe: regs/xe_engine_regs.h",
     )
     .of(Scope::Common),
-    register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
+    register(offsets::OACTXCONTROL, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
     register(0x364, "OACTXID", STORED, 0, "V8-009; IGT: gem_ctx_isolation").of(RENDER_COMPUTE),
     array(offsets::CTXT_ST_BUF, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
     // The write pointer is at the last entry, so that the first status is written to entry 0 (i915:

@@ -165,7 +165,11 @@ pub struct ContextControl {
     __: u8,
     /// A wait does not switch to the next context (xe, i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
     pub inhibit_synchronous_switch: bool,
-    #[bits(28)]
+    #[bits(4)]
+    __: u8,
+    /// The counters of OAR or OAC are saved and restored with the context (xe: CTX_CTRL_OAC_CONTEXT_ENABLE).
+    pub keeps_counters: bool,
+    #[bits(23)]
     __: u32,
 }
 

@@ -91,6 +91,8 @@ pub const DISPLAY_MESSAGE_FORWARD_STATUS: u32 = 0x2e8;
 pub const SYNC_FLIP_STATUS_2: u32 = 0x2ec;
 pub const TIMESTAMP: u32 = 0x358;
 pub const TIMESTAMP_UDW: u32 = 0x35c;
+/// OACTXCONTROL: bit 0 lets the context's counters advance.
+pub const OACTXCONTROL: u32 = 0x360;
 /// CTXT_ST_BUF: copies of entries 0 to 5 of the context status buffer, a qword each.
 pub const CTXT_ST_BUF: u32 = 0x370;
 /// CTXT_ST_PTR: write pointer (last written entry) in bits 3:0, the host's read pointer in bits 11:8 (i915:

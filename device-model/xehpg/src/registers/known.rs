@@ -17,7 +17,7 @@ const fn left_out(start: u32, end: u32, reason: &'static str) -> LeftOut {
     LeftOut { start, end, reason }
 }
 
-const COUNTERS: &str = "observability (OA): counters do not run and no report is written";
+const COUNTERS: &str = "observation (OA): registers that no driver uses, or of signals that the model does not have";
 const RENDER: &str = "3D and media pipelines: no execution units are modelled, their commands are skipped";
 const MEDIA: &str = "media engine internals: media commands are skipped";
 const DISPLAY: &str = "display: not present";

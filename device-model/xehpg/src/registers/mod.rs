@@ -15,7 +15,7 @@ pub mod guc;
 pub mod interrupt;
 pub mod known;
 pub mod memory;
-mod observation;
+pub mod observation;
 pub mod power;
 pub mod power_fields;
 pub mod ranges;
@@ -39,6 +39,7 @@ pub use gsc::HeciWindow;
 pub use guc::GucRegister;
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
+pub use observation::ObservationRegister;
 pub use power::PowerRegister;
 pub use tile::ResetRegister;
 
@@ -85,6 +86,8 @@ pub enum Live {
     Interrupt(InterruptRegister),
     /// TLB and local memory translation (`gt/memory.rs`).
     Memory(MemoryRegister),
+    /// Observation (`gt/observation.rs`).
+    Observation(ObservationRegister),
     /// Forcewake, RC6, frequency, PCODE and sensors (`gt/power.rs`).
     Power(PowerRegister),
     /// Resets of several units (`gt/reset.rs`).

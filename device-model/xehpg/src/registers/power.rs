@@ -90,7 +90,7 @@ const fn power(register: PowerRegister) -> Kind<Live> {
     Kind::Live(Live::Power(register))
 }
 
-const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::Timestamp));
+const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::PowerTimestamp));
 
 /// The register table.
 pub const TABLE: &[Register] = &[

@@ -133,6 +133,6 @@ pub const TABLE: &[Register] = &[
     register(0x12_0010, "HSW_EDRAM_CAP", ReadOnly, 0, "i915: i915_edram.c; no embedded DRAM on this card"),
     // Bit 0: the function is a VF.
     register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002").per_function_with(1),
-    register(RPM_CONFIG0, "RPM_CONFIG0", ReadOnly, 0xe, "contract B.5; 19.2 MHz crystal, CTC shift 3"),
+    register(RPM_CONFIG0, "RPM_CONFIG0", ReadOnly, 0x14, "contract B.5; OA-044: 38.4 MHz crystal, CTC shift 2"),
     register(0xd8c, "GMD_ID", ReadOnly, 0, "contract B.4; does not exist before Xe_LPG"),
 ];

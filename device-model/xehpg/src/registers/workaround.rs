@@ -88,8 +88,6 @@ pub const TABLE: &[Register] = &[
     register(0xe90c, "SARB_CHICKEN1", STORED, 0, WA),
     register(0x1_4800, "RCU_MODE", Masked, 0, "contract B.5; xe: regs/xe_gt_regs.h"),
     register(0x1_4804, "CCS_MODE", Masked, 0, "contract B.5; xe: regs/xe_gt_regs.h"),
-    register(0x1_51e0, "CCS_WHITELISTED_151E0", STORED, 0, "V8-182"),
-    register(0x1_511c, "OAC_OASTATUS", STORED, 0, "V8-182"),
     register(0x1_7520, "RENDER_WHITELISTED_17520", STORED, 0, "V8-181").of(RENDER),
     array(0x1c_3f08, "VDBOX_CGCTL3F08", STORED, 0, (4, 0x1_0000), "xe: regs/xe_engine_regs.h; even instances"),
     array(0x1c_3f10, "VDBOX_CGCTL3F10", STORED, 0, (4, 0x1_0000), "contract B.5; even instances"),

@@ -14,6 +14,7 @@ mod hostile;
 mod images;
 mod isolation;
 mod memirq;
+mod observation;
 mod opcodes;
 mod ordering;
 mod power;

@@ -181,12 +181,9 @@ fn writable_registers_are_state_of_the_context() {
     proves!(
         [V13_052, V13_077, V8_142, V8_190],
         "whitelisted writable registers are context state and therefore private to the context (IGT: \
-        gem_ctx_isolation). This includes OACTXCONTROL, which drivers expect in the image (i915: i915_perf.c). \
-        Exceptions are the other observation registers, which belong to the PF, and registers shared by all compute \
-        engines. Both are denied to VFs. MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine, are also \
-        excepted (V8-142, V8-190)"
+        gem_ctx_isolation). This includes the registers of OAR and OAC, and OACTXCONTROL, which drivers expect in the image \
+        (i915: i915_perf.c). MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine, are excepted (V8-142, V8-190)"
     );
-    let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
     let bench = EngineBench::new(EngineClass::Copy);
     for engine in XE_HPG.engines.all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {
@@ -197,8 +194,7 @@ fn writable_registers_are_state_of_the_context() {
         });
         for (offset, found) in writable {
             let name = found.register.name;
-            let expected = !shared.contains(&name) && name != "CCS_WHITELISTED_151E0";
-            let expected = expected && !["MI_PREDICATE_RESULT_2", "RING_NOPID"].contains(&name);
+            let expected = !["MI_PREDICATE_RESULT_2", "RING_NOPID"].contains(&name);
             let kept = found.register.scope.kept_by(XE_HPG.engines.info(engine));
             assert_eq!(kept, expected, "{} {offset:#x} {name}", XE_HPG.engines.info(engine).name);
         }
