@@ -29,6 +29,24 @@ pub struct Exchange {
     pub(super) rows: [[u32; 32]; 2],
 }
 
+/// What a message does, as far as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// Anything else.
+    Other,
+    /// An atomic operation on memory.
+    Atomic,
+    /// A read of shared local memory.
+    SlmRead,
+    /// A write of shared local memory.
+    SlmWrite,
+    /// An atomic operation on shared local memory.
+    SlmAtomic,
+}
+
+/// Number of [`MessageKind`]s.
+pub const MESSAGE_KINDS: usize = 5;
+
 /// Instructions by kind. All that are not counted here are operations on registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindCounts {
@@ -38,8 +56,8 @@ pub struct KindCounts {
     pub messages: u64,
     /// Channels of messages, enabled or not.
     pub channels: u64,
-    /// Messages to shared local memory (SFID 14).
-    pub slm: u64,
+    /// Messages by what they do, by [`MessageKind`].
+    pub accesses: [u64; MESSAGE_KINDS],
     /// Barriers that a thread has passed.
     pub barriers: u64,
     /// Products of matrices (dpas, dpasw).
@@ -47,6 +65,12 @@ pub struct KindCounts {
 }
 
 impl KindCounts {
+    /// Messages that do this.
+    #[must_use]
+    pub fn of(&self, kind: MessageKind) -> u64 {
+        self.accesses[kind as usize]
+    }
+
     /// The counts, each combined with that of `other`.
     #[must_use]
     pub fn each(self, other: KindCounts, of: impl Fn(u64, u64) -> u64) -> KindCounts {
@@ -54,7 +78,7 @@ impl KindCounts {
             control: of(self.control, other.control),
             messages: of(self.messages, other.messages),
             channels: of(self.channels, other.channels),
-            slm: of(self.slm, other.slm),
+            accesses: std::array::from_fn(|kind| of(self.accesses[kind], other.accesses[kind])),
             barriers: of(self.barriers, other.barriers),
             products: of(self.products, other.products),
         }

@@ -30,7 +30,7 @@ mod translate;
 mod uop;
 mod workgroup;
 
-pub use environment::{Environment, Exchange, Group, KindCounts};
+pub use environment::{Environment, Exchange, Group, KindCounts, MessageKind};
 pub use fault::{AccessKind, Fault, FaultAccess, FaultKind, MemoryFault};
 pub use lanes::{Host, Operation};
 pub use message::thread_number;
@@ -195,7 +195,7 @@ pub fn run<O: Observer>(
             let counts = &mut environment.counts;
             counts.messages += 1;
             counts.channels += u64::from(uop.size);
-            counts.slm += u64::from(message.sfid == message::SLM);
+            counts.accesses[message.message_kind(thread, uop.size) as usize] += 1;
             if let Err(fault) = result {
                 let place = fault.place();
                 let (kind, lane, access) = (place.kind, place.lane, place.access);

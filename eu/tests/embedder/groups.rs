@@ -246,7 +246,8 @@ fn instructions_are_counted_by_kind() {
             }
         }
         // Two messages to shared local memory, the barrier's, the store, the end; all have one channel.
-        let of_thread = KindCounts { control: 1, messages: 5, channels: 5, slm: 2, barriers: 1, products: 1 };
+        let of_thread =
+            KindCounts { control: 1, messages: 5, channels: 5, accesses: [3, 0, 1, 0, 1], barriers: 1, products: 1 };
         assert_eq!(counts, of_thread.each(KindCounts::default(), |count, _| 3 * count), "{budget}");
         group.restart(3);
         assert_eq!(group.take_counts(), KindCounts::default());

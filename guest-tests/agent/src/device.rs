@@ -320,18 +320,23 @@ impl Device {
     }
 
     pub(super) fn ioctl<R: Request>(&self, request: &mut R) -> Result<()> {
+        ioctl(&self.file, request).map(drop)
+    }
+
+    /// Executes a request of which a success returns a number.
+    pub(super) fn ioctl_with_result<R: Request>(&self, request: &mut R) -> Result<i32> {
         ioctl(&self.file, request)
     }
 }
 
-fn ioctl<R: Request>(file: &File, request: &mut R) -> Result<()> {
+fn ioctl<R: Request>(file: &File, request: &mut R) -> Result<i32> {
     loop {
         // SAFETY: `Request` ties the number to a structure of exactly this layout, which outlives the call. Pointers
         // inside it are set only by this module, `vm` and the dialects, to memory that is alive and large enough during
         // the call.
         let status = unsafe { libc::ioctl(file.as_raw_fd(), R::NUMBER as _, std::ptr::from_mut(request)) };
-        if status == 0 {
-            return Ok(());
+        if status >= 0 {
+            return Ok(status);
         }
         let source = io::Error::last_os_error();
         match source.raw_os_error() {

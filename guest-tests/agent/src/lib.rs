@@ -23,6 +23,7 @@ mod info;
 pub mod kernel_log;
 mod mapping;
 pub mod number;
+mod observation;
 pub mod passthrough;
 pub mod path;
 pub mod pci_address;

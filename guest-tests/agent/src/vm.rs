@@ -183,6 +183,11 @@ pub struct Queue<'v> {
 }
 
 impl<'v> Queue<'v> {
+    /// The driver's number of the queue.
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Submits the batch at `address`. The returned fence signals on completion.
     pub fn submit(&self, address: u64) -> Result<Fence<'v>> {
         let fence = self.device().fence()?;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::checks::observation::streams;
 use super::checks::{COPY_ENGINES, CheckEnvironment, EVERY_ENGINE, FENCES_IN_MEMORY, TOGETHER};
 use super::device::{Device, Engine};
 use super::gen6;
@@ -104,6 +105,10 @@ fn checks_of_cards(work: &Work, device: &Device, report: &mut WorkReport) -> Res
         if wanted(what) && engines.len() > 1 {
             record(report, timed("all".into(), what, || check(&env, &engines).map(Found::Passed)));
         }
+    }
+    // xe's streams. On i915, IGT's `perf` reads those of that driver.
+    if device.driver == Driver::Xe && wanted("observation") && engines.iter().any(|engine| engine.class == 0) {
+        record(report, timed("all".into(), "observation", || streams(&env, &engines).map(Found::Passed)));
     }
     draw(work, &engines, report, |engine| picture::draw(device, engine, env.timeout))
 }

@@ -125,6 +125,11 @@ pub const fn store_register_mem(from: Reg, to: At) -> [u32; 4] {
     [header, from.offset(), to.low(), to.high()]
 }
 
+/// MI_REPORT_PERF_COUNT: a report of the context's counters, with this identifier.
+pub const fn report_perf_count(to: At, id: u32) -> [u32; 4] {
+    [MI_REPORT_PERF_COUNT | 2, to.low() | to.global(1), to.high(), id]
+}
+
 /// MI_COPY_MEM_MEM of one dword.
 pub const fn copy_mem_mem(to: At, from: At) -> [u32; 5] {
     let header = MI_COPY_MEM_MEM | from.global(GGTT) | to.global(DESTINATION_GGTT) | 3;

@@ -2,6 +2,7 @@
 //! COMPUTE_WALKER: an operation of the engine that takes many steps, like a blit. Later commands are executed after it, so
 //! flushes and post-sync operations follow the end of its threads (EU-009, EU-020, EU-025, EU-070).
 
+use arctic_eu::exec::MessageKind;
 use arctic_sriov::number::low;
 
 use super::running::Pending;
@@ -12,11 +13,33 @@ use crate::command::gfx::walker as field;
 use crate::compute::{Owner, ParkedRun, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
+use crate::oa::work::KernelWork;
 use crate::profile::Unmodelled;
 
 /// A dword of a timestamp packet. Software waits for it to be other than 1, so that value is not written (EU-025).
 fn packet(time: u32) -> u32 {
     if time == 1 { 2 } else { time }
+}
+
+/// What a walker with groups of so many threads has executed, for the counters of observation.
+fn kernel_work(counts: &WalkerCounts, threads: u32) -> KernelWork {
+    let kinds = &counts.kinds;
+    let groups = counts.threads.checked_div(threads.into()).unwrap_or(0);
+    let [read, written, atomic] =
+        [MessageKind::SlmRead, MessageKind::SlmWrite, MessageKind::SlmAtomic].map(|kind| kinds.of(kind));
+    let shared = read.saturating_add(written).saturating_add(atomic);
+    KernelWork {
+        threads: groups.saturating_mul(threads.div_ceil(2).into()),
+        instructions: counts.instructions,
+        control: kinds.control,
+        messages: kinds.messages,
+        products: kinds.products,
+        barriers: kinds.barriers,
+        slm_reads: read.saturating_add(atomic),
+        slm_writes: written.saturating_add(atomic),
+        memory: kinds.messages.saturating_sub(shared),
+        atomics: kinds.of(MessageKind::Atomic).saturating_add(atomic),
+    }
 }
 
 impl Streamer<'_> {
@@ -129,6 +152,9 @@ impl Streamer<'_> {
             let counts = walker.run.take_counts();
             self.counters.walkers.add(counts);
             self.gt.kernels(function).add(counts);
+            let work = kernel_work(&counts, walker.run.walker().dispatch.threads);
+            self.gt.count_kernel_work(self.id, &work);
+            self.observed.count_kernels(&work, self.class, self.gt.flexible_counters());
             self.gt.engine_kernel(self.id).show(walker.run.walker().kernel_address(), walker.run.counts());
             if let Some(unexecuted) = walker.run.take_unexecuted() {
                 walkers::warn_unexecuted(self.gt, function, self.id, &unexecuted);

@@ -54,6 +54,7 @@ impl Streamer<'_> {
         }
         self.count_watchdog();
         self.publish();
+        self.gt.count_memory_traffic(self.gam.take_traffic());
         outcome
     }
 

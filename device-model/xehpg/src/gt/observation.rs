@@ -15,10 +15,11 @@ use crate::oa::facts::SOURCE_CPU;
 use crate::oa::format::{self, Header, LONGEST, ReportId, reason};
 use crate::oa::queue::Trigger;
 use crate::oa::state::{Due, Flags, State};
+use crate::oa::work::{FLEXIBLE_REGISTERS, KernelWork};
 use crate::oa::writer::{Batch, MOST_REPORTS, Writer};
 use crate::registers::observation::{
-    NOA_WRITE, OAG_BLOCK, OAG_OAHEADPTR, OAG_OASTATUS, OAG_OATAILPTR, OAGLBCTXCTRL, OaBuffer, OaControl, OaDebug,
-    OaStatus, RPM_CONFIG1,
+    EU_PERF_CNTL, NOA_WRITE, OAG_BLOCK, OAG_OAHEADPTR, OAG_OASTATUS, OAG_OATAILPTR, OAGLBCTXCTRL, OaBuffer, OaControl,
+    OaDebug, OaStatus, RPM_CONFIG1, SuperQueueControl,
 };
 use crate::registers::{Access, ObservationRegister, Unit, XeHpg};
 use crate::topology::{EngineClass, EngineId, UnitId};
@@ -325,6 +326,27 @@ impl Gt {
         }
     }
 
+    /// What the flexible counters count.
+    pub(crate) fn flexible_counters(&self) -> [u32; FLEXIBLE_REGISTERS] {
+        EU_PERF_CNTL.map(|register| self.registers.value(register))
+    }
+
+    /// Counts the work of kernels on `engine`.
+    pub(crate) fn count_kernel_work(&self, engine: EngineId, work: &KernelWork) {
+        let (class, flexible) = (self.engine(engine).class, self.flexible_counters());
+        self.observation.state().count(|counters| counters.count_kernels(work, class, flexible));
+    }
+
+    /// Counts bytes of device memory that an engine has read and written in larger pieces.
+    pub(crate) fn count_memory_traffic(&self, [read, written]: [u64; 2]) {
+        if self.observation.enabled() {
+            // Units of 128 bytes, or a quarter of the transactions of 64 bytes.
+            let unit = if self.registers.fields::<SuperQueueControl>().units_of_128() { 128 } else { 256 };
+            let [read, written] = [read, written].map(|bytes: u64| bytes.checked_div(unit).unwrap_or(0));
+            self.observation.state().count(|counters| counters.count_memory(read, written));
+        }
+    }
+
     /// Changes a setting of the counters.
     fn change_setting(&self, setting: Setting) {
         let (mut state, time) = self.observed_now();
@@ -367,6 +389,7 @@ impl Unit<XeHpg, Gt> for ObservationRegister {
             | ObservationRegister::NoaWrite
             | ObservationRegister::NoaEnable
             | ObservationRegister::Comparison
+            | ObservationRegister::Flexible
             | ObservationRegister::InternalTrigger(_) => gt.registers.value(access.offset),
             ObservationRegister::MmioTrigger => 0,
             ObservationRegister::Wide(first) => {
@@ -429,7 +452,10 @@ impl Unit<XeHpg, Gt> for ObservationRegister {
                 let counter = usize::from(first).saturating_add(ordinal.into());
                 gt.observed_now().0.change_values(|values| values.set_dword(counter, false, value));
             }
-            ObservationRegister::Ticks | ObservationRegister::B | ObservationRegister::C => {}
+            ObservationRegister::Flexible
+            | ObservationRegister::Ticks
+            | ObservationRegister::B
+            | ObservationRegister::C => {}
         }
         None
     }

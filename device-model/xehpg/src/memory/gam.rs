@@ -24,6 +24,8 @@ pub struct Gam<'m> {
     function: Function,
     /// Functions (one bit each) that this thread knows to be recorded as used by the step.
     entered: u64,
+    /// Bytes of local memory read and written, without single dwords and qwords in pages that the TLB has.
+    traffic: [u64; 2],
     tlb: &'m mut Tlb,
 }
 
@@ -31,7 +33,7 @@ impl<'m> Gam<'m> {
     /// Creates the manager for one step, which `views` has recorded for `function`; `tlb` must have caught up with the
     /// function's invalidation epoch since.
     pub(super) fn new(memory: &'m Memory, views: &'m GuestMappings<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
-        Gam { memory, views, function, entered: function.bit(), tlb }
+        Gam { memory, views, function, entered: function.bit(), traffic: [0; 2], tlb }
     }
 
     /// Creates the memory access of a worker: another thread that executes a part of the same step, for the same
@@ -46,7 +48,7 @@ impl<'m> Gam<'m> {
         'm: 'w,
     {
         tlb.follow(self.tlb);
-        Gam { tlb, ..*self }
+        Gam { tlb, traffic: [0; 2], ..*self }
     }
 
     /// Creates the memory access of the same step on behalf of another function, with a TLB that no engine uses.
@@ -61,6 +63,11 @@ impl<'m> Gam<'m> {
     /// address: the access is to be tried again in a later step.
     pub fn unanswered(&self) -> bool {
         self.views.unanswered()
+    }
+
+    /// Takes the bytes of local memory read and written since the last call.
+    pub fn take_traffic(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.traffic)
     }
 
     /// The function on whose behalf accesses are made.
@@ -168,12 +175,13 @@ impl<'m> Gam<'m> {
         let target = page.target.wrapping_add(offset);
         match page.backing {
             Backing::Null => Ok(Span::Null(len)),
-            Backing::Local | Backing::Moved => self
-                .memory
-                .storage
-                .slice_up_to(target, len)
-                .map(Span::Mapped)
-                .ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal }),
+            Backing::Local | Backing::Moved => {
+                let [read, written] = &mut self.traffic;
+                let count = if access == Access::Read { read } else { written };
+                *count = count.wrapping_add(len as u64);
+                let slice = self.memory.storage.slice_up_to(target, len);
+                slice.map(Span::Mapped).ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal })
+            }
             Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len, access)),
         }
     }

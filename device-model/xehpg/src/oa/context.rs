@@ -4,6 +4,8 @@
 
 use super::cec::BLOCKS;
 use super::counters::{Common, Counters, Values};
+use super::work::{FLEXIBLE_REGISTERS, KernelWork};
+use crate::topology::EngineClass;
 
 /// Number of A counters that OAR and OAC have: A0 to A35.
 const COUNTERS: usize = 36;
@@ -40,12 +42,22 @@ impl ContextCounters {
     pub fn settle(&mut self, now: &Counters, counting: bool) {
         if self.counting {
             self.values.add(0, now.common.busy.wrapping_sub(self.from.busy));
+            let ([reads, writes], [reads_before, writes_before]) = (now.common.shared, self.from.shared);
+            let (reads, writes) = (reads.wrapping_sub(reads_before), writes.wrapping_sub(writes_before));
+            self.values.count_shared_memory(reads, writes);
             for ((value, new), old) in self.values.b.iter_mut().zip(now.common.b).zip(self.from.b) {
                 *value = value.wrapping_add(new.wrapping_sub(old));
             }
         }
         self.from = now.common;
         self.counting = counting;
+    }
+
+    /// Counts the work of the context's kernels. Shared local memory is counted for all contexts together.
+    pub fn count_kernels(&mut self, work: &KernelWork, class: EngineClass, flexible: [u32; FLEXIBLE_REGISTERS]) {
+        if self.counting {
+            self.values.count_kernels(work, class, flexible, false);
+        }
     }
 
     /// The counters.

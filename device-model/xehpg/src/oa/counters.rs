@@ -3,9 +3,14 @@
 
 use super::cec::{BLOCKS, Block, Truth};
 use super::facts::ObservationFacts;
+use super::work::{FLEXIBLE_REGISTERS, KernelWork};
+use crate::topology::EngineClass;
 
 /// Number of A counters.
 pub const A_COUNTERS: usize = 38;
+
+/// A counters that advance regardless of OAG's enable.
+const FREE_RUNNING: [usize; 4] = [4, 6, 19, 20];
 
 /// Bits of an A counter.
 const A_BITS: u64 = 0xff_ffff_ffff;
@@ -150,6 +155,8 @@ pub struct Common {
     pub busy: u64,
     /// B counters.
     pub b: [u64; BLOCKS],
+    /// Reads and writes of shared local memory.
+    pub shared: [u64; 2],
 }
 
 impl Counters {
@@ -225,6 +232,29 @@ impl Counters {
             if counting {
                 *own = own.wrapping_add(count);
             }
+        }
+    }
+
+    /// Counts the work of kernels on an engine. A4, A19 and A20 count regardless of OAG's enable (V13-244).
+    pub fn count_kernels(&mut self, work: &KernelWork, class: EngineClass, flexible: [u32; FLEXIBLE_REGISTERS]) {
+        for (count, new) in self.common.shared.iter_mut().zip([work.slm_reads, work.slm_writes]) {
+            *count = count.wrapping_add(new);
+        }
+        let mut all = Values::default();
+        all.count_kernels(work, class, flexible, true);
+        let counting = self.counting();
+        for (counter, (value, new)) in self.values.a.iter_mut().zip(all.a).enumerate() {
+            if counting || FREE_RUNNING.contains(&counter) {
+                *value = value.wrapping_add(new);
+            }
+        }
+    }
+
+    /// Counts reads and writes of device memory, in the unit of A36 and A37.
+    pub fn count_memory(&mut self, reads: u64, writes: u64) {
+        if self.counting() {
+            self.values.add(36, reads);
+            self.values.add(37, writes);
         }
     }
 

@@ -24,6 +24,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+pub mod work;
 pub mod writer;
 
 pub use facts::{ObservationFacts, XE_HPG_OBSERVATION};

@@ -271,6 +271,12 @@ impl State {
         self.flags.triggers |= flags.triggers;
     }
 
+    /// Counts what has been done, for earlier reports that are not written yet too: it is known only afterwards.
+    pub fn count(&mut self, count: impl Fn(&mut Counters)) {
+        count(&mut self.now);
+        count(&mut self.replay);
+    }
+
     /// Changes all counters, those of earlier reports too.
     pub fn change_values(&mut self, change: impl Fn(&mut Values)) {
         change(&mut self.now.values);

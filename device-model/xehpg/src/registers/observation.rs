@@ -25,6 +25,8 @@ pub const OAG_OATAILPTR: u32 = 0xdb04;
 pub const OAR_OACONTROL: u32 = 0x2960;
 /// OAC_OACONTROL, OAC_OASTATUS and OAC_CTX_CONTROL_MSG. Each compute engine has its own at these offsets.
 pub const OAC: [u32; 3] = [0x1_5114, 0x1_511c, 0x1_51e0];
+/// EU_PERF_CNTL0 to 6.
+pub const EU_PERF_CNTL: [u32; 7] = [0xe458, 0xe558, 0xe658, 0xe758, 0xe45c, 0xe55c, 0xe65c];
 /// First and last byte of OAG's block, without OAG_OAGLBCTXCTRL.
 pub const OAG_BLOCK: std::ops::Range<u32> = 0xd900..0xdc00;
 
@@ -55,6 +57,8 @@ pub enum ObservationRegister {
     B,
     /// C counters.
     C,
+    /// EU_PERF_CNTL0 to 6: what the flexible counters count. One set for all execution units.
+    Flexible,
 }
 
 /// OAG_OACONTROL.
@@ -133,7 +137,19 @@ pub struct OaBuffer {
     __: u32,
 }
 
+/// SQCNT1.
+#[bitfield(u32)]
+pub struct SuperQueueControl {
+    #[bits(29)]
+    __: u32,
+    /// The counters of device memory count units of 128 bytes.
+    pub units_of_128: bool,
+    #[bits(2)]
+    __: u8,
+}
+
 card_fields! {
+    SuperQueueControl 0x8718;
     OaControl OAG_OACONTROL;
     OaDebug 0xdaf8;
     OaBuffer 0xdb08;
@@ -214,11 +230,11 @@ pub const TABLE: &[Register] = &[
     array(0xdb20, "OAPERF_A36_37", live(ObservationRegister::Narrow(36)), 0, (2, 8), COUNTERS),
     array(0xdc00, "OA_BOOLEAN_SLICE", STORED, 0, (19, 4), BOOLEAN),
     array(0xdd00, "OA_BOOLEAN_MSLICE", STORED, 0, (19, 4), BOOLEAN),
-    register(0xe458, "EU_PERF_CNTL0", STORED, 0, "V13-256"),
-    register(0xe45c, "EU_PERF_CNTL4", STORED, 0, "V13-256"),
-    register(0xe558, "EU_PERF_CNTL1", STORED, 0, "V13-256"),
-    register(0xe55c, "EU_PERF_CNTL5", STORED, 0, "V13-256"),
-    register(0xe658, "EU_PERF_CNTL2", STORED, 0, "V13-256"),
-    register(0xe65c, "EU_PERF_CNTL6", STORED, 0, "V13-256"),
-    register(0xe758, "EU_PERF_CNTL3", STORED, 0, "V13-256"),
+    register(0xe458, "EU_PERF_CNTL0", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe45c, "EU_PERF_CNTL4", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe558, "EU_PERF_CNTL1", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe55c, "EU_PERF_CNTL5", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe658, "EU_PERF_CNTL2", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe65c, "EU_PERF_CNTL6", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe758, "EU_PERF_CNTL3", live(ObservationRegister::Flexible), 0, "V13-256"),
 ];

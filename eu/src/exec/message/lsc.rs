@@ -9,6 +9,7 @@ mod vectors;
 
 use super::access;
 use super::operands::{Given, MessageFault, Operands, Sent, number};
+use crate::exec::environment::MessageKind;
 use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Atomic, Surface};
 use crate::exec::thread::{REG, Thread};
@@ -45,6 +46,19 @@ type AccessFunction = fn(&Lsc, Sent<'_, '_>) -> Result<(), MessageFault>;
 pub enum Operation {
     Access(Lsc),
     Fence { response: u32 },
+}
+
+impl Operation {
+    /// What the operation does, on shared local memory or other memory.
+    pub fn message_kind(&self, slm: bool) -> MessageKind {
+        match self {
+            Operation::Access(Lsc { action: Action::Atomic(_), .. }) if slm => MessageKind::SlmAtomic,
+            Operation::Access(Lsc { action: Action::Atomic(_), .. }) => MessageKind::Atomic,
+            Operation::Access(Lsc { action: Action::Load, .. }) if slm => MessageKind::SlmRead,
+            Operation::Access(Lsc { action: Action::Store, .. }) if slm => MessageKind::SlmWrite,
+            _ => MessageKind::Other,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

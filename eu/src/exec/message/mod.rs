@@ -14,7 +14,7 @@ mod typed;
 
 pub use operands::{Lanes, thread_number};
 
-use super::environment::Environment;
+use super::environment::{Environment, MessageKind};
 use super::fault::FaultKind;
 use super::thread::{A0, REG, Thread};
 use crate::isa::{Descriptor, Instruction};
@@ -30,6 +30,8 @@ pub struct Message {
     pub sfid: u8,
     /// Operation; `None` if the descriptor is in a register.
     operation: Option<Result<Operation, FaultKind>>,
+    /// What it does; `None` if the descriptor is in a register.
+    access: Option<MessageKind>,
     operands: Operands,
     /// Registers of the response may be ones of the payload.
     overlap: bool,
@@ -64,14 +66,39 @@ fn decode(sfid: u8, desc: u32, [size, channel]: [u8; 2], given: Given) -> Result
     }
 }
 
+fn message_kind(sfid: u8, operation: &Result<Operation, FaultKind>) -> MessageKind {
+    match operation {
+        Ok(Operation::Lsc(operation)) => operation.message_kind(sfid == SLM),
+        _ => MessageKind::Other,
+    }
+}
+
 impl Message {
+    /// What the message does, as far as it is counted.
+    #[inline]
+    pub(super) fn message_kind(&self, thread: &Thread, size: u8) -> MessageKind {
+        match self.access {
+            Some(kind) => kind,
+            None => self.message_kind_now(thread, size),
+        }
+    }
+
+    /// The same of a message whose descriptor is in a register.
+    #[cold]
+    fn message_kind_now(&self, thread: &Thread, size: u8) -> MessageKind {
+        // The channel does not decide about it.
+        message_kind(self.sfid, &decode(self.sfid, thread.u32(A0), [size, 0], self.operands.given()))
+    }
+
     /// Translates a message of an instruction. `None` for a register that does not exist.
     pub fn new(from: &Instruction, registers: u32) -> Option<Message> {
         let operands = Operands::new(from, registers)?;
         let (overlap, eot) = (operands.overlap(), from.saturate);
-        let mut message = Message { sfid: from.modifier, operation: None, operands, overlap, eot };
+        let mut message = Message { sfid: from.modifier, operation: None, access: None, operands, overlap, eot };
         if let Descriptor::Imm(desc) = operands.desc {
-            message.operation = Some(decode(message.sfid, desc, [from.size, from.channel], operands.given()));
+            let operation = decode(message.sfid, desc, [from.size, from.channel], operands.given());
+            message.access = Some(message_kind(message.sfid, &operation));
+            message.operation = Some(operation);
         }
         Some(message)
     }

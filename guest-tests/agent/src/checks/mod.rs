@@ -6,6 +6,7 @@ pub(super) mod clock;
 mod fences;
 mod flow;
 mod handover;
+pub mod observation;
 mod slices;
 pub mod smoke;
 pub(super) mod stores;

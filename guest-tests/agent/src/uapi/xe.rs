@@ -34,6 +34,11 @@ plain! {
         extensions: u64, exec_queue_id: u32, num_syncs: u32, syncs: u64, address: u64, num_batch_buffer: u16,
         pad: [u16; 3], reserved: [u64; 2],
     }
+    ObservationParam { extensions: u64, observation_type: u64, observation_op: u64, param: u64 }
+    /// `drm_xe_ext_set_property` with a number as value.
+    SetProperty { next_extension: u64, name: u32, pad: u32, property: u32, pad2: u32, value: u64, reserved: [u64; 2] }
+    /// `uuid` has 36 characters.
+    OaConfig { extensions: u64, uuid: [[u8; 12]; 3], n_regs: u32, regs_ptr: u64 }
     /// `timeout` is in nanoseconds, and relative unless the ABSTIME flag is set.
     WaitUserFence {
         extensions: u64, addr: u64, op: u16, flags: u16, pad: u32, value: u64, mask: u64, timeout: i64,
@@ -53,6 +58,10 @@ request!(ExecQueueGetProperty, "DRM_IOCTL_XE_EXEC_QUEUE_GET_PROPERTY", IOC_READ 
 request!(Exec, "DRM_IOCTL_XE_EXEC", IOC_WRITE, COMMAND_BASE + 9, 56);
 request!(WaitUserFence, "DRM_IOCTL_XE_WAIT_USER_FENCE", IOC_READ | IOC_WRITE, COMMAND_BASE + 10, 72);
 
+request!(ObservationParam, "DRM_IOCTL_XE_OBSERVATION", IOC_WRITE, COMMAND_BASE + 11, 32);
+
+const _: () = assert!(size_of::<SetProperty>() == 48);
+const _: () = assert!(size_of::<OaConfig>() == 56);
 const _: () = assert!(size_of::<Sync>() == 48);
 const _: () = assert!(size_of::<VmBindOp>() == 80);
 
@@ -88,6 +97,9 @@ pub const SYNC_TYPE_USER_FENCE: u32 = 2;
 pub const SYNC_FLAG_SIGNAL: u32 = 1;
 pub const UFENCE_WAIT_OP_EQ: u16 = 0;
 pub const EXEC_QUEUE_GET_PROPERTY_BAN: u32 = 0;
+pub const OBSERVATION_OP_STREAM_OPEN: u64 = 0;
+pub const OBSERVATION_OP_ADD_CONFIG: u64 = 1;
+pub const OBSERVATION_OP_REMOVE_CONFIG: u64 = 2;
 /// PAT index 0 of DG2 is write-back and snooped (`xe: xelp_pat_table`), suitable for VRAM and system memory.
 pub const PAT_INDEX_WB: u16 = 0;
 
@@ -104,5 +116,6 @@ mod tests {
         assert_eq!(VmBind::NUMBER, 0x4088_6445);
         assert_eq!(Exec::NUMBER, 0x4038_6449);
         assert_eq!(WaitUserFence::NUMBER, 0xc048_644a);
+        assert_eq!(ObservationParam::NUMBER, 0x4020_644b);
     }
 }

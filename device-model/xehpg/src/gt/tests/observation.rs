@@ -578,3 +578,20 @@ fn the_registers_of_observation_exist() {
         assert!(gt.registers.decode(register).is_some(), "{register:#x}");
     }
 }
+
+#[test]
+fn device_memory_is_counted_in_the_unit_of_the_super_queue() {
+    proves!(
+        V13_246,
+        "A36 and A37 have reads and writes of device memory in units of 128 bytes, or of four transactions of 64 bytes"
+    );
+    let stream = Stream::new();
+    let gt = &stream.gt;
+    gt.count_memory_traffic([4096, 4096]);
+    stream.enable(None);
+    gt.count_memory_traffic([4096, 8192]);
+    assert_eq!([0xdb20, 0xdb28].map(|register| gt.read(register)), [16, 32], "since the enable");
+    gt.write(0x8718, 1 << 30 | 1 << 29);
+    gt.count_memory_traffic([4096, 8192]);
+    assert_eq!([0xdb20, 0xdb28].map(|register| gt.read(register)), [16 + 32, 32 + 64]);
+}

@@ -3,6 +3,7 @@
 
 use arctic_base::status::{KernelCounts, KernelStatus};
 use arctic_eu::exec::KindCounts;
+use arctic_fidelity::proves;
 
 use super::kernels::{ALONE_AT_BARRIER, ENDLESS, KERNELS, STORE, target};
 use super::*;
@@ -105,5 +106,52 @@ fn instructions_are_counted_by_kind() {
     assert_eq!(bench.submit(three), Outcome::Complete);
     let WalkerCounts { groups, threads, instructions, kinds, .. } = bench.engine.counters().walkers.executed;
     assert_eq!((groups, threads, instructions), (3, 3, 3 * 4));
-    assert_eq!(kinds, KindCounts { messages: 3 * 2, channels: 3 * 2, ..KindCounts::default() });
+    assert_eq!(
+        kinds,
+        KindCounts { messages: 3 * 2, channels: 3 * 2, accesses: [3 * 2, 0, 0, 0, 0], ..KindCounts::default() }
+    );
+}
+
+/// OAG's counters of all contexts, and OAR's of one: of kernels with known instructions.
+#[test]
+fn counters_of_observation_follow_the_kernels() {
+    proves!(
+        [V13_243, V13_244, V13_245],
+        "A4 and the flexible counters have what the kernels of all contexts have executed, A4, A19 and A20 without OAG's enable too; \
+        a context's report has its own threads, atomics and barriers, and the accesses to shared local memory of all contexts"
+    );
+    let mut bench = EngineBench::new(EngineClass::Render);
+    // A7 counts messages, A8 control; A19 and A20 the same.
+    for register in [0xe458, 0xe65c] {
+        bench.gt.write(register, 0x200_1002);
+    }
+    let run = |bench: &mut EngineBench, number: u64| {
+        let context = bench.kernel_context(number, STORE, 3, &target(DATA));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+    };
+    let counter = |bench: &EngineBench, n: u32| bench.gt.read(0xd980 + 8 * n);
+    run(&mut bench, 0);
+    let counters = [4, 7, 8, 19, 20].map(|n| counter(&bench, n));
+    assert_eq!(counters, [3, 0, 0, 6, 0], "OAG is disabled: the free-running ones");
+    bench.gt.write(0x2b28, 1);
+    bench.gt.write(0xdaf4, 5 << 2 | 1);
+    run(&mut bench, 1);
+    let counters = [4, 7, 8, 19, 20].map(|n| counter(&bench, n));
+    assert_eq!(counters, [6, 6, 0, 12, 0]);
+    assert_eq!([0xda80, 0xda88, 0xda8c].map(|register| bench.gt.read(register)), [6, 0, 0], "A32, A34, A35");
+
+    // A context that counts, between two reports.
+    let context = bench.kernel_context(2, STORE, 3, &target(DATA));
+    let report = |n: u64| [MI_REPORT_PERF_COUNT | 2, (VA + DATA + 0x400 + 256 * n) as u32, 0, 1];
+    let setup = [MI_LOAD_REGISTER_IMM | 3, 0x2960, 11, 0x2360, 1];
+    let dwords = u64::from(bench.get(context.image(0x07)) / 4);
+    let ring: Vec<u32> = (0..dwords).map(|dword| bench.get(context.at + 4 * dword)).collect();
+    let commands = [&setup[..], &report(0), &ring, &report(1)].concat();
+    bench.put(context.image(0x07), 0);
+    bench.emit(context, &commands);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    let at = |n: u64, dword: u64| bench.get(DATA + 0x400 + 256 * n + 4 * dword);
+    let delta = |counter: u64| at(1, 4 + counter) - at(0, 4 + counter);
+    assert_eq!([4, 7, 8, 30, 31, 34, 35].map(delta), [3, 6, 0, 0, 0, 0, 0]);
+    assert_eq!(at(0, 8), 0, "nothing of the other contexts");
 }
