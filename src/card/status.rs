@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use arctic_device_model::gpu::{self, EngineStatus};
+use arctic_device_model::gpu::{self, EngineStatus, StreamStatus};
 use serde::{Deserialize, Serialize};
 
 use super::VirtualCard;
@@ -35,6 +35,9 @@ pub struct Status {
     /// Versions of the running firmware, by micro-controller: `guc` on a Flex card, null until its driver has loaded it.
     #[serde(default)]
     pub firmware: BTreeMap<String, Option<String>>,
+    /// The stream of counters; absent if there has been none since power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamStatus>,
 }
 
 /// A snapshot of a function.
@@ -89,6 +92,7 @@ impl VirtualCard {
             functions: self.functions.iter().map(|member| function(member)).collect(),
             engines: gpu.engines,
             firmware: gpu.firmware,
+            stream: gpu.stream,
         }
     }
 }

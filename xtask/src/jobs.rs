@@ -69,6 +69,13 @@ pub const CARD: &[Job] = &[
         ],
     },
     Job {
+        name: "igt-perf",
+        minutes: 6,
+        tests: "33 lines of IGT's perf on the PF with i915: streams and counters (an idle host)",
+        paths: &["device-model/xehpg/src/oa/", "device-model/xehpg/src/gt/observation.rs"],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_perf"],
+    },
+    Job {
         name: "compute",
         minutes: 12,
         tests: "kernels of OpenCL and Level Zero on seven VFs and in four guests; shares of an engine; 80 killed processes and 20 \

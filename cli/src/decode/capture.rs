@@ -85,6 +85,11 @@ fn what(event: &Event, family: Family) -> String {
         EventKind::Wait => "waits".into(),
         EventKind::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),
         EventKind::Switch { status } => format!("status   {}", status::quadword(*status)),
+        EventKind::Stream { unit, enabled, period_ns, written, lost } => {
+            let way = if *enabled { "begins" } else { "ends" };
+            let period = period_ns.map_or(String::new(), |ns| format!(", a report every {:.1} us", ns as f64 / 1e3));
+            format!("stream   of {unit} {way}{period}; {written} reports written, {lost} lost")
+        }
         EventKind::Reset => "reset".into(),
         EventKind::Interrupt { bits } => {
             let names = [(0, "user interrupt"), (3, "error"), (4, "flush complete"), (8, "context switch")];

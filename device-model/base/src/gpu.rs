@@ -17,7 +17,9 @@ use serde::Serialize;
 pub use crate::event_count::EventCount;
 pub use crate::host::{Clock, InterruptSink};
 pub use crate::report::{Report as ModelReport, SkippedCommands, TouchedRegister};
-pub use crate::status::{EngineStatus, FunctionState, FunctionStatus, KernelCounts, KernelStatus, Quota, Status};
+pub use crate::status::{
+    EngineStatus, FunctionState, FunctionStatus, KernelCounts, KernelStatus, Quota, Status, StreamStatus,
+};
 
 use crate::host::{Dma, Function};
 use crate::limits::Limits;

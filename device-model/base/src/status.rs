@@ -17,6 +17,28 @@ pub struct Status {
     /// it needs no driver; null if none is running.
     #[serde(default)]
     pub firmware: BTreeMap<String, Option<String>>,
+    /// The stream of counters; absent if there has been none since power-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream: Option<StreamStatus>,
+}
+
+/// A stream of reports of counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StreamStatus {
+    /// Name of the unit that writes it.
+    pub unit: String,
+    /// It is enabled.
+    pub enabled: bool,
+    /// Distance of two reports of the timer in nanoseconds; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub period_ns: Option<u64>,
+    /// Length of a report in bytes.
+    pub bytes: usize,
+    /// Reports written since power-on.
+    pub written: u64,
+    /// Reports that were due since power-on and not written.
+    pub lost: u64,
 }
 
 /// A snapshot of one function.

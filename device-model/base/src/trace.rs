@@ -120,6 +120,20 @@ pub enum EventKind {
         /// The context status quadword.
         status: u64,
     },
+    /// A stream of counters begins or ends.
+    Stream {
+        /// Name of the unit that writes it.
+        unit: Cow<'static, str>,
+        /// It begins.
+        enabled: bool,
+        /// Distance of two reports of the timer in nanoseconds, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        period_ns: Option<u64>,
+        /// Reports written since power-on.
+        written: u64,
+        /// Reports that were due since power-on and not written.
+        lost: u64,
+    },
     /// The engine was reset.
     Reset,
     /// The engine raised an interrupt.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use arctic_gpu::Topology;
 use arctic_gpu::card::status::{FunctionStatus, Status, name_of};
-use arctic_gpu::gpu::{EngineStatus, FunctionState, KernelCounts, KernelStatus};
+use arctic_gpu::gpu::{EngineStatus, FunctionState, KernelCounts, KernelStatus, StreamStatus};
 
 const MIB: u64 = 1 << 20;
 
@@ -147,6 +147,11 @@ impl fmt::Display for Table<'_> {
         };
         let engines: Vec<_> = status.engines.iter().map(engine).collect();
         writeln!(f, "engines: {}", engines.join(", "))?;
+        if let Some(StreamStatus { unit, enabled, period_ns, bytes, written, lost }) = &status.stream {
+            let timer = period_ns.map_or(String::new(), |ns| format!(" every {:.1} us", ns as f64 / 1e3));
+            let state = if *enabled { format!("reports of {bytes} bytes{timer}") } else { "off".into() };
+            writeln!(f, "stream: {unit}, {state}, {written} written, {lost} lost")?;
+        }
         let version = |(name, version): (&String, &Option<String>)| {
             format!("{name} {}", version.as_deref().unwrap_or("not loaded"))
         };
@@ -185,6 +190,7 @@ mod tests {
         let mut status: Status = serde_json::from_str(
             r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, "firmware": {"guc": "70.53.0"},
+                "stream": {"unit": "OAG", "enabled": true, "period_ns": 853333, "bytes": 256, "written": 12, "lost": 1},
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33,
                              "kernel": {"address": 4096, "groups": 2, "instructions": 99}}, {"engine": "bcs0"}],
                 "functions": [
@@ -213,6 +219,7 @@ mod tests {
             [
                 "kernels of vf1: 3 walkers, 40 groups, 5000 instructions, 1 faults",
                 "engines: rcs0 vf1 (kernel 0x1000: 2 groups, 99 instructions), bcs0 -",
+                "stream: OAG, reports of 256 bytes every 853.3 us, 12 written, 1 lost",
                 "firmware: guc 70.53.0"
             ]
         );

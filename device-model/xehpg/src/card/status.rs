@@ -53,6 +53,7 @@ impl Card {
             functions: functions.iter().copied().map(known).collect(),
             engines: self.engines.present().map(engine).collect(),
             firmware: BTreeMap::from([(GUC.to_owned(), None)]),
+            stream: self.gt.stream_status(),
         };
         let guc = self.guc();
         let Some(scheduler) = guc.scheduler() else { return status };

@@ -4,6 +4,7 @@
 use std::cmp::max;
 use std::sync::MutexGuard;
 
+use arctic_base::status::StreamStatus;
 use arctic_sriov::number::{high, low};
 
 use super::{Gt, SideEffect};
@@ -12,9 +13,10 @@ use crate::memory::Gam;
 use crate::oa::buffer::Buffer;
 use crate::oa::counters::{Activity, Setting};
 use crate::oa::facts::SOURCE_CPU;
-use crate::oa::format::{self, Header, LONGEST, ReportId, reason};
+use crate::oa::format::{self, Format, Header, LONGEST, ReportId, reason};
 use crate::oa::queue::Trigger;
 use crate::oa::state::{Due, Flags, State};
+use crate::oa::timer;
 use crate::oa::work::{FLEXIBLE_REGISTERS, KernelWork};
 use crate::oa::writer::{Batch, MOST_REPORTS, Writer};
 use crate::registers::observation::{
@@ -23,6 +25,7 @@ use crate::registers::observation::{
 };
 use crate::registers::{Access, ObservationRegister, Unit, XeHpg};
 use crate::topology::{EngineClass, EngineId, UnitId};
+use crate::trace::EventKind;
 
 /// Most reports of a step.
 const STEP_REPORTS: usize = 512;
@@ -33,6 +36,9 @@ const ACCESS_REPORTS: usize = 4096;
 const STEP_INTERVAL: u64 = 1_000_000;
 /// Time after a step with an access that the function's client has not answered, in ns.
 const UNANSWERED_INTERVAL: u64 = 10_000_000;
+
+/// Name of the unit for users.
+const OAG: &str = "OAG";
 
 /// RPM_CONFIG1: GT_NOA_ENABLE.
 const NOA_ENABLE: u32 = 1 << 9;
@@ -242,9 +248,14 @@ impl Gt {
             return;
         }
         let (mut state, _) = self.observed_now();
-        if !state.enabled() {
+        let ended = !state.enabled();
+        if ended {
             self.observation.set_active(None, false);
             self.end_if_unused(&mut state);
+        }
+        drop(state);
+        if ended {
+            self.trace_stream(false);
         }
     }
 
@@ -252,6 +263,37 @@ impl Gt {
         if !self.observation.active() {
             state.end(self.awake_ticks(self.clock.now()));
         }
+    }
+
+    /// Distance of two reports of the timer in ns, if it is on.
+    fn stream_period(&self) -> Option<u64> {
+        let exponent = self.observation.state().now.settings.exponent()?;
+        Some(self.generation.observation.timebase.nanoseconds(timer::period(exponent)))
+    }
+
+    /// The format of OAG's reports.
+    fn stream_format(&self) -> &'static Format {
+        let facts = self.generation.observation;
+        let select = self.registers.fields::<OaControl>().select();
+        format::find(facts.global, select).unwrap_or(facts.other)
+    }
+
+    /// The stream, if there has been one since power-on.
+    pub fn stream_status(&self) -> Option<StreamStatus> {
+        let (written, lost) = self.observation.counts();
+        let enabled = self.observation.enabled();
+        let some = enabled || written != 0 || lost != 0;
+        let bytes = self.stream_format().bytes;
+        let period_ns = self.stream_period();
+        some.then(|| StreamStatus { unit: OAG.into(), enabled, period_ns, bytes, written, lost })
+    }
+
+    /// Traces the begin or the end of a stream.
+    fn trace_stream(&self, enabled: bool) {
+        self.trace.record(Function::PF, || {
+            let (written, lost) = self.observation.counts();
+            EventKind::Stream { unit: OAG.into(), enabled, period_ns: self.stream_period(), written, lost }
+        });
     }
 
     /// Writes the reports that are due now, at most `limit`.
@@ -279,11 +321,9 @@ impl Gt {
 
     /// Writes up to `most` reports that are due before `until`. Returns their number.
     fn write_batch(&self, batch: &mut Batch, gam: &mut Gam<'_>, until: u64, most: usize) -> usize {
-        let facts = self.generation.observation;
         let debug: OaDebug = self.registers.fields();
         let buffer = Buffer::of(self.registers.fields::<OaBuffer>(), debug);
-        let select = self.registers.fields::<OaControl>().select();
-        let format = format::find(facts.global, select).unwrap_or(facts.other);
+        let format = self.stream_format();
         let fits = u64::from(buffer.size).checked_div(format.bytes as u64).unwrap_or(0);
         let mut state = self.observation.state();
         batch.begin();
@@ -471,6 +511,8 @@ impl Gt {
             self.observation.set_active(None, true);
             state.begin(self.activity());
             state.enable(time);
+            drop(state);
+            self.trace_stream(true);
         }
         Some(SideEffect::Observe)
     }

@@ -595,3 +595,18 @@ fn device_memory_is_counted_in_the_unit_of_the_super_queue() {
     gt.count_memory_traffic([4096, 8192]);
     assert_eq!([0xdb20, 0xdb28].map(|register| gt.read(register)), [16 + 32, 32 + 64]);
 }
+
+#[test]
+fn the_status_shows_the_stream() {
+    let stream = Stream::new();
+    assert_eq!(stream.gt.stream_status(), None);
+    stream.enable(Some(5));
+    stream.at(100);
+    stream.settle();
+    let status = stream.gt.stream_status().unwrap();
+    assert_eq!((status.unit.as_str(), status.enabled, status.period_ns), ("OAG", true, Some(1667)));
+    assert_eq!((status.bytes, status.written, status.lost), (256, 2, 0));
+    stream.write(CONTROL, 1 << 2);
+    let status = stream.gt.stream_status().unwrap();
+    assert_eq!((status.enabled, status.bytes, status.written), (false, 448, 2));
+}
