@@ -40,6 +40,10 @@ const UNANSWERED_INTERVAL: u64 = 10_000_000;
 /// Name of the unit for users.
 const OAG: &str = "OAG";
 
+/// Event of the interrupt: the buffer is half full. Bit 28 of the unit's layout (V13-237); that it is bit 12 of the vector is
+/// inferred.
+const HALF_FULL: u16 = 1 << 12;
+
 /// RPM_CONFIG1: GT_NOA_ENABLE.
 const NOA_ENABLE: u32 = 1 << 9;
 /// OAREPORTTRIG2 and OAREPORTTRIG6: the trigger is on, and its condition is inverted: a change makes a report.
@@ -344,10 +348,14 @@ impl Gt {
         let flags = state.take_flags();
         drop(state);
         let pointer = |register| buffer.offset(self.registers.value(register));
-        let result = batch.write(gam, &buffer, (pointer(OAG_OAHEADPTR), pointer(OAG_OATAILPTR)), format.bytes);
+        let (head, tail) = (pointer(OAG_OAHEADPTR), pointer(OAG_OATAILPTR));
+        let result = batch.write(gam, &buffer, (head, tail), format.bytes);
         if result.reports != 0 {
             // After the data: a driver reads up to the tail.
             self.registers.set(OAG_OATAILPTR, low(buffer.address(result.tail)));
+            if buffer.half_full(head, result.tail) && !buffer.half_full(head, tail) {
+                self.interrupts.raise_observation(HALF_FULL);
+            }
         }
         let status = OaStatus::new().with_buffer_overflow(result.overflow).with_overrun(result.dropped != 0);
         self.set_status(flags, status);

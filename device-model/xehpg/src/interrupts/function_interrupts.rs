@@ -59,6 +59,11 @@ impl Interrupts {
         self.change(|tree| tree.raise(self.map.gsc, bits));
     }
 
+    /// Raises `bits` of observation, as [`Interrupts::raise_gsc`].
+    pub fn raise_observation(&self, bits: u16) {
+        self.change(|tree| tree.raise(self.map.observation, bits));
+    }
+
     /// Reports a hardware error of this severity: sets its bit in the primary register, and sends the message of a fatal
     /// error (V13-286). Only for the PF.
     pub fn raise_error(&self, severity: Severity) {

@@ -56,11 +56,11 @@ impl Source {
     }
 }
 
-/// Class "other" of the identity: instance 0 is the GuC, 6 the GSC (V13-258).
+/// Class "other" of the identity: instance 0 is the GuC, 2 observation, 6 the GSC (V13-258).
 const OTHER: u8 = 4;
 
-/// Maximum number of sources of a generation: its engines, GuC and GSC.
-pub const MAX_SOURCES: usize = MAX_ENGINES + 2;
+/// Maximum number of sources of a generation: its engines, GuC, GSC and observation.
+pub const MAX_SOURCES: usize = MAX_ENGINES + 3;
 
 /// The interrupt sources of a generation.
 #[derive(Debug)]
@@ -71,15 +71,21 @@ pub struct InterruptMap {
     pub guc: usize,
     /// Index of the GSC.
     pub gsc: usize,
+    /// Index of observation.
+    pub observation: usize,
 }
 
 const XE_HPG_COUNT: usize = XE_HPG_ENGINES.list().len();
 #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
-static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 2] = {
+static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 3] = {
     let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
     let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
-    let mut sources = [guc; XE_HPG_COUNT + 2];
+    // i915: intel_gt_regs.h, GEN11_WDPERF; the lower half of the registers is its (WGBOXPERF).
+    let observation =
+        Source { bank: 0, bit: 20, class: OTHER, instance: 2, enable: lower(0x19_003c), mask: lower(0x19_00ec) };
+    let mut sources = [guc; XE_HPG_COUNT + 3];
     sources[XE_HPG_COUNT + 1] = gsc;
+    sources[XE_HPG_COUNT + 2] = observation;
     let mut n = 0;
     while n < XE_HPG_COUNT {
         sources[n] = engine(&XE_HPG_ENGINES.list()[n]);
@@ -90,7 +96,7 @@ static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 2] = {
 
 /// The interrupt sources of Xe-HPG.
 pub static XE_HPG_INTERRUPTS: InterruptMap =
-    InterruptMap { sources: &XE_HPG_SOURCES, guc: XE_HPG_COUNT, gsc: XE_HPG_COUNT + 1 };
+    InterruptMap { sources: &XE_HPG_SOURCES, guc: XE_HPG_COUNT, gsc: XE_HPG_COUNT + 1, observation: XE_HPG_COUNT + 2 };
 
 /// Returns the interrupt source of an engine, with its enable and mask registers (contract B.10). If two instances
 /// share a mask register, the even one has the upper half.

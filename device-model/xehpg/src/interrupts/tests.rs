@@ -86,10 +86,10 @@ fn mask(tree: &Interrupts, register: u32, value: u32) {
     tree.write(InterruptRegister::Mask, register, 0, value);
 }
 
-const ENABLES: [u32; 5] = [0x19_0030, 0x19_0034, 0x19_0038, 0x19_0044, 0x19_0048];
-const MASKS: [u32; 12] = [
-    0x19_0090, 0x19_00a0, 0x19_00a8, 0x19_00ac, 0x19_00b0, 0x19_00b4, 0x19_00d0, 0x19_00d4, 0x19_00e8, 0x19_00f4,
-    0x19_0100, 0x19_0104,
+const ENABLES: [u32; 6] = [0x19_0030, 0x19_0034, 0x19_0038, 0x19_003c, 0x19_0044, 0x19_0048];
+const MASKS: [u32; 13] = [
+    0x19_00ec, 0x19_0090, 0x19_00a0, 0x19_00a8, 0x19_00ac, 0x19_00b0, 0x19_00b4, 0x19_00d0, 0x19_00d4, 0x19_00e8,
+    0x19_00f4, 0x19_0100, 0x19_0104,
 ];
 
 /// A tree with all sources enabled and unmasked and the master enabled.

@@ -109,7 +109,7 @@ pub struct SavedTree {
 
 impl SavedState for SavedTree {
     const UNIT: &'static str = "interrupt tree";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// The tree of one function.

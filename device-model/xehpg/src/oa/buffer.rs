@@ -46,6 +46,11 @@ impl Buffer {
         offset.wrapping_add(bytes) & self.size.wrapping_sub(1)
     }
 
+    /// Returns whether at least half of the buffer is between `head` and `tail`: offsets.
+    pub fn half_full(&self, head: u32, tail: u32) -> bool {
+        tail.wrapping_sub(head) & self.size.wrapping_sub(1) >= self.size / 2
+    }
+
     /// Returns whether a report of `bytes` at `tail` would make the tail reach or pass `head`: offsets.
     pub fn overflows(&self, head: u32, tail: u32, bytes: u32) -> bool {
         let used = tail.wrapping_sub(head) & self.size.wrapping_sub(1);

@@ -53,8 +53,7 @@ pub const TABLE: &[Register] = &[
     register(0x19_0030, "RENDER_COPY_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
     register(0x19_0034, "VCS_VECS_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
     register(0x19_0038, "GUC_SG_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
-    register(0x19_003c, "GPM_WGBOXPERF_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources")
-        .per_function(),
+    register(0x19_003c, "GPM_WGBOXPERF_INTR_ENABLE", ENABLE, 0, "contract B.3").per_function(),
     register(0x19_0040, "CRYPTO_RSVD_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources")
         .per_function(),
     register(0x19_0044, "GUNIT_GSC_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
@@ -69,8 +68,7 @@ pub const TABLE: &[Register] = &[
     array(0x19_00d0, "VECS_INTR_MASK", MASK, 0, (2, 4), "contract B.10; VECS0_VECS1, VECS2_VECS3").per_function(),
     register(0x19_00e4, "HECI2_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises this source").per_function(),
     register(0x19_00e8, "GUC_SG_INTR_MASK", MASK, 0, "contract B.10").per_function(),
-    register(0x19_00ec, "GPM_WGBOXPERF_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources")
-        .per_function(),
+    register(0x19_00ec, "GPM_WGBOXPERF_INTR_MASK", MASK, 0, "contract B.3").per_function(),
     register(0x19_00f0, "CRYPTO_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources")
         .per_function(),
     register(0x19_00f4, "GUNIT_GSC_INTR_MASK", MASK, 0, "contract B.10").per_function(),

@@ -577,6 +577,10 @@ fn the_registers_of_observation_exist() {
     for register in all {
         assert!(gt.registers.decode(register).is_some(), "{register:#x}");
     }
+    for (register, value) in flexible.into_iter().zip(1..) {
+        gt.write(register, value << 24 | 0x5a);
+        assert_eq!(gt.read(register), value << 24 | 0x5a);
+    }
 }
 
 #[test]
@@ -609,4 +613,38 @@ fn the_status_shows_the_stream() {
     stream.write(CONTROL, 1 << 2);
     let status = stream.gt.stream_status().unwrap();
     assert_eq!((status.enabled, status.bytes, status.written), (false, 448, 2));
+}
+
+#[test]
+fn a_half_full_buffer_raises_an_interrupt() {
+    proves!(
+        [V13_201, V13_237],
+        "the event of observation, in the identity of class 4 and instance 2, is raised when the tail comes to half of the buffer \
+        from the head, and not again until it was below"
+    );
+    let stream = Stream::new();
+    let gt = &stream.gt;
+    gt.write(0x19_003c, 0xffff);
+    gt.write(0x19_00ec, 0);
+    gt.write(0x19_0008, 1 << 31);
+    let half = u64::from(SIZE / 256 / 2);
+    let raised = || gt.read(0x19_0018) >> 20 & 1;
+    stream.enable(Some(5));
+    stream.at(64 * (half - 1));
+    stream.settle();
+    assert_eq!(raised(), 0);
+    stream.at(64 * half);
+    stream.settle();
+    assert_eq!(raised(), 1);
+    gt.write(0x19_0070, 1 << 20);
+    assert_eq!(gt.read(0x19_0060), 1 << 31 | 2 << 20 | 4 << 16 | 1 << 12);
+    gt.write(0x19_0060, 1 << 31);
+    gt.write(0x19_0018, 1 << 20);
+    stream.at(64 * (half + 5));
+    stream.settle();
+    assert_eq!(raised(), 0, "it is still half full");
+    gt.write(HEAD, gt.read(TAIL));
+    stream.at(64 * (2 * half + 5));
+    stream.settle();
+    assert_eq!(raised(), 1);
 }
