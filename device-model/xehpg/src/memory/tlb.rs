@@ -2,6 +2,8 @@
 //! TLB of an engine, or of a worker that executes parts of an engine's steps: cached leaf translations and last
 //! directory levels.
 
+use arctic_sriov::number;
+
 use super::storage::FRAME;
 use crate::host::Function;
 
@@ -62,8 +64,12 @@ pub struct Directory {
     pub entry: u64,
 }
 
+const UNUSED: Directory = Directory { base: 0, root: 0, entry: 0 };
+
 const SMALL: usize = 512;
 const LARGE: usize = 64;
+/// Slots that have a bit of [`Tlb::used`] in common.
+const RUN: usize = SMALL / u16::BITS as usize;
 
 /// Cached translations of one engine or worker; direct-mapped, invalidated as a whole.
 pub struct Tlb {
@@ -77,7 +83,11 @@ pub struct Tlb {
     flushes: u64,
     /// Number of translations that were added, ever.
     fills: u64,
-    empty: bool,
+    /// A bit for each [`RUN`] slots of `small` that may be in use: each load of a context invalidates all slots, and most
+    /// contexts use few.
+    used: u16,
+    /// Slots of `large` or `directories` may be in use.
+    used_large: bool,
 }
 
 impl Default for Tlb {
@@ -85,12 +95,13 @@ impl Default for Tlb {
         Tlb {
             small: Box::new([EMPTY; SMALL]),
             large: Box::new([EMPTY; LARGE]),
-            directories: Box::new([Directory { base: 0, root: 0, entry: 0 }; LARGE]),
+            directories: Box::new([UNUSED; LARGE]),
             epoch: 0,
             function: Function::PF,
             flushes: 0,
             fills: 0,
-            empty: true,
+            used: 0,
+            used_large: false,
         }
     }
 }
@@ -112,13 +123,17 @@ impl Tlb {
     }
 
     fn clear(&mut self) {
-        if self.empty {
-            return;
+        let mut used = std::mem::take(&mut self.used);
+        for slots in self.small.chunks_mut(RUN) {
+            if used & 1 != 0 {
+                slots.fill(EMPTY);
+            }
+            used >>= 1;
         }
-        self.empty = true;
-        self.small.fill(EMPTY);
-        self.large.fill(EMPTY);
-        self.directories.fill(Directory { base: 0, root: 0, entry: 0 });
+        if std::mem::take(&mut self.used_large) {
+            self.large.fill(EMPTY);
+            self.directories.fill(UNUSED);
+        }
     }
 
     /// Invalidates all entries if an invalidation of `function` was requested since the last call (`epoch`, the
@@ -157,11 +172,13 @@ impl Tlb {
 
     /// Caches `page` for `address`.
     pub fn insert(&mut self, address: u64, page: Page) {
-        self.empty = false;
         self.fills = self.fills.wrapping_add(1);
         if page.len < 2 << 20 {
-            self.small[small_slot(address)] = page;
+            let slot = small_slot(address);
+            self.used |= 1_u16.wrapping_shl(number::count(slot / RUN));
+            self.small[slot] = page;
         } else {
+            self.used_large = true;
             self.large[large_slot(address)] = page;
         }
     }
@@ -174,7 +191,7 @@ impl Tlb {
 
     /// Caches the level-1 entry for `address`.
     pub fn insert_directory(&mut self, root: u64, address: u64, entry: u64) {
-        self.empty = false;
+        self.used_large = true;
         self.directories[large_slot(address)] = Directory { base: address & !0x1f_ffff, root, entry };
     }
 }

@@ -41,6 +41,26 @@ fn an_invalidation_drops_translations_of_its_functions() {
     }
 }
 
+/// Translations of all slots are invalidated, whichever have been used: small and large pages, and directories.
+#[test]
+fn a_flush_invalidates_every_slot() {
+    let mut tlb = tlb::Tlb::default();
+    let backing = tlb::Backing::Null;
+    for step in [1, 7, 512] {
+        let addresses = || (0..512_u64).step_by(step).map(|slot| slot << 12);
+        let large = || addresses().map(|address| address << 9);
+        for (address, len) in addresses().map(|address| (address, 0x1000)).chain(large().map(|at| (at, 2 << 20))) {
+            tlb.insert(address, tlb::Page { base: address, len, target: 0, root: ROOT, backing, writable: true });
+            assert!(tlb.find(ROOT, address).is_some());
+        }
+        large().for_each(|address| tlb.insert_directory(ROOT, address, 3));
+        assert!(large().any(|address| tlb.directory(ROOT, address).is_some()));
+        tlb.flush();
+        assert!(addresses().chain(large()).all(|address| tlb.find(ROOT, address).is_none()), "{step}");
+        assert!(large().all(|address| tlb.directory(ROOT, address).is_none()), "{step}");
+    }
+}
+
 #[test]
 fn a_step_records_the_functions_that_it_uses() {
     proves!(
