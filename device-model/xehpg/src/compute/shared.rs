@@ -17,7 +17,6 @@ use super::capture::CaptureJob;
 use super::memory::CapturingMemory;
 use super::report::{MOST_SAVED_BYTES, RunStop, saved_bytes};
 use super::slot::{Accesses, Groups, Job, SavedInFlight, Slot, SlotStop};
-use super::surfaces::Surfaces;
 use super::walker::Walker;
 use crate::host::Function;
 use crate::memory::{Gam, Memory, Space, Tlb};
@@ -141,7 +140,7 @@ impl SharedWalker {
         self.used.fetch_or(1_u32.checked_shl(index).unwrap_or(0), Ordering::AcqRel);
         let Walker { dispatch, registers, slm, .. } = &self.walker;
         let threads = Workgroup::new(dispatch.threads as usize, *registers, *slm);
-        Box::new(Slot::new(index.saturating_add(1), threads, Surfaces::default()))
+        Box::new(Slot::new(index.saturating_add(1), threads, Box::default()))
     }
 
     /// The translated kernel.

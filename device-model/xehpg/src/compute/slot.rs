@@ -99,7 +99,7 @@ pub(super) struct Slot {
     restored: Option<SavedGroup>,
     /// Instructions of the group in flight that are counted.
     counted: u64,
-    surfaces: Surfaces,
+    surfaces: Box<Surfaces>,
     /// What it has executed and has not been taken.
     counts: WalkerCounts,
     /// Instructions of its longest group.
@@ -111,7 +111,7 @@ pub(super) struct Slot {
 #[allow(clippy::arithmetic_side_effects, reason = "counts of 64 bits do not overflow")]
 impl Slot {
     /// A slot without a group: the one with this number among those of a walker.
-    pub fn new(number: u32, threads: Workgroup, surfaces: Surfaces) -> Slot {
+    pub fn new(number: u32, threads: Workgroup, surfaces: Box<Surfaces>) -> Slot {
         Slot {
             first_thread: number.wrapping_mul(THREADS),
             flight: None,
@@ -171,7 +171,7 @@ impl Slot {
     }
 
     /// What other walkers can use.
-    pub fn into_parts(self) -> (Workgroup, Surfaces) {
+    pub fn into_parts(self) -> (Workgroup, Box<Surfaces>) {
         (self.threads, self.surfaces)
     }
 

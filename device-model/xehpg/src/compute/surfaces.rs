@@ -77,9 +77,12 @@ fn slot(offset: u32) -> usize {
 impl Surfaces {
     /// Forgets everything, for the next walker.
     pub fn clear(&mut self) {
-        self.bindings = [EMPTY; BINDINGS];
-        self.slots = [None; SLOTS];
-        self.states.clear();
+        // Without a state, no binding and no slot has one.
+        if !self.states.is_empty() {
+            self.bindings = [EMPTY; BINDINGS];
+            self.slots = [None; SLOTS];
+            self.states.clear();
+        }
         self.replay.clear();
     }
 

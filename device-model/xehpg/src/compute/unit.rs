@@ -47,7 +47,7 @@ pub struct ComputeUnit {
     programs: Vec<Kept>,
     program_bytes: usize,
     spare: Option<Spare>,
-    surfaces: Option<Surfaces>,
+    surfaces: Option<Box<Surfaces>>,
 }
 
 impl Default for ComputeUnit {
@@ -107,12 +107,12 @@ impl ComputeUnit {
     }
 
     /// Takes memory for the surface states of a walker, without a state.
-    pub(super) fn take_surfaces(&mut self) -> Surfaces {
+    pub(super) fn take_surfaces(&mut self) -> Box<Surfaces> {
         self.surfaces.take().unwrap_or_default()
     }
 
     /// Keeps memory of surface states.
-    pub(super) fn keep_surfaces(&mut self, mut surfaces: Surfaces) {
+    pub(super) fn keep_surfaces(&mut self, mut surfaces: Box<Surfaces>) {
         surfaces.clear();
         self.surfaces = Some(surfaces);
     }
