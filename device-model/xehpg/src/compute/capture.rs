@@ -19,7 +19,7 @@ use arctic_eu::capture::{
 use arctic_eu::exec::FaultKind;
 use arctic_eu::exec::memory::Sampler;
 
-use super::memory::{CopiedPage, KernelMemory};
+use super::memory::{AccessRecord, CopiedPage, KernelMemory};
 use super::report::{KernelPlace, RunStop, WalkerCounts};
 use super::state::ComputeState;
 use super::surface::{StoredImage, SurfaceMemory, SurfaceState};
@@ -350,10 +350,11 @@ impl CaptureJob {
         capture.samplers = std::mem::take(&mut self.samplers).into_iter().collect();
         self.shared.set(Phase::Done(Box::new(capture)));
     }
+}
 
-    /// Returns whether a page is recorded, or need not be.
+impl AccessRecord for CaptureJob {
     #[inline]
-    pub(super) fn has_page(&mut self, name: PageName) -> bool {
+    fn has_page(&mut self, name: PageName) -> bool {
         if self.last == Some(name) {
             return true;
         }
@@ -364,8 +365,7 @@ impl CaptureJob {
         known
     }
 
-    /// Records a page before its first access.
-    pub(super) fn add_page(&mut self, name: PageName, page: CopiedPage) {
+    fn add_page(&mut self, name: PageName, page: CopiedPage) {
         let page = match page {
             CopiedPage::Bytes(bytes) => Page::Memory { before: Content::of(bytes), after: None },
             CopiedPage::Null => Page::Null,
@@ -384,13 +384,11 @@ impl CaptureJob {
         self.last = Some(name);
     }
 
-    /// Returns whether a surface is recorded.
-    pub(super) fn has_surface(&self, name: SurfaceName) -> bool {
+    fn has_surface(&self, name: SurfaceName) -> bool {
         self.surfaces.contains_key(&name)
     }
 
-    /// Records a surface, of which the state is at this virtual address.
-    pub(super) fn add_surface(&mut self, name: SurfaceName, address: u64, state: &SurfaceState) {
+    fn add_surface(&mut self, name: SurfaceName, address: u64, state: &SurfaceState) {
         let memory = match state.memory {
             SurfaceMemory::Null => CapturedMemory::Null,
             SurfaceMemory::Buffer { base, bytes } => CapturedMemory::Buffer { base, bytes },
@@ -406,13 +404,11 @@ impl CaptureJob {
         self.surfaces.insert(name, CapturedSurface { address: address & ADDRESS, memory, image });
     }
 
-    /// Returns whether a sampler is recorded.
-    pub(super) fn has_sampler(&self, name: SamplerName) -> bool {
+    fn has_sampler(&self, name: SamplerName) -> bool {
         self.samplers.contains_key(&name)
     }
 
-    /// Records a sampler; `None` for a state without a meaning.
-    pub(super) fn add_sampler(&mut self, name: SamplerName, sampler: Option<Sampler>) {
+    fn add_sampler(&mut self, name: SamplerName, sampler: Option<Sampler>) {
         self.samplers.insert(name, sampler);
     }
 }

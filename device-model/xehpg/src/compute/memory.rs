@@ -5,7 +5,7 @@ mod captured;
 mod images;
 mod lanes;
 
-pub(super) use captured::{CapturingMemory, CopiedPage};
+pub(super) use captured::{AccessRecord, CapturingMemory, CopiedPage};
 
 use arctic_eu::exec::memory::{
     Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,

@@ -6,16 +6,12 @@
 use arctic_eu::exec::{Fetch, Host, Program, Workgroup};
 
 use super::surfaces::Surfaces;
-use super::walker::Walker;
+use super::walker::{MOST_CODE, Walker};
 
 /// Most bytes of the host's memory that translated kernels take.
 const MOST_PROGRAM_BYTES: usize = 16 << 20;
 /// Most translated kernels.
 const MOST_PROGRAMS: usize = 256;
-
-/// Most bytes of code of a kernel that are translated; a thread that comes to more ends. Translated, an instruction takes 50 times
-/// its bytes, and each engine translates a kernel.
-pub(super) const MOST_CODE: usize = 1 << 20;
 
 /// A translated kernel: its offset from the instruction base, which the program has, and the program.
 struct Kept {

@@ -8,7 +8,6 @@ use arctic_sriov::number::{high, low, qword};
 
 use super::bases::{ADDRESS, Bases};
 use super::state::ComputeState;
-use super::unit::MOST_CODE;
 use crate::command::gfx::walker::{self as field, DWORDS};
 
 /// The dwords of a walker.
@@ -16,6 +15,9 @@ pub type WalkerWords = [u32; DWORDS];
 
 /// Most threads of a group: those of one dual sub-slice with 128 registers each, all of which a barrier needs at once.
 const MOST_THREADS: u32 = 128;
+/// Most bytes of code of a kernel that are translated; a thread that comes to more ends. Translated, an instruction takes 50 times
+/// its bytes, and each engine translates a kernel.
+pub(super) const MOST_CODE: usize = 1 << 20;
 /// Order of the dimensions of local ids, the innermost first, by the value of the field (EU-033).
 const ID_ORDERS: [[u32; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]];
 /// Order of the dimensions of groups, the innermost first.

@@ -8,8 +8,7 @@ use arctic_eu::exec::memory::{Access, Atomic, Image, LaneFault, LaneSpans, Memor
 use arctic_eu::exec::{FaultKind, Fetch};
 
 use super::super::bases::ADDRESS;
-use super::super::capture::CaptureJob;
-use super::super::surface::STATE_BYTES;
+use super::super::surface::{STATE_BYTES, SurfaceState};
 use super::super::surfaces::{Heap, StateName};
 use super::super::texels::Texels;
 use super::{KernelMemory, SAMPLER_BYTES};
@@ -71,14 +70,35 @@ fn captured_name(name: StateName) -> SurfaceName {
     }
 }
 
-/// The memory of a walker that is captured.
-pub(in super::super) struct CapturingMemory<'c, 's, 'm> {
-    memory: &'c mut KernelMemory<'s, 'm>,
-    job: &'c mut CaptureJob,
+/// Where what a walker accesses is recorded.
+pub(in super::super) trait AccessRecord {
+    /// Returns whether a page is recorded, or need not be.
+    fn has_page(&mut self, name: PageName) -> bool;
+
+    /// Records a page before its first access.
+    fn add_page(&mut self, name: PageName, page: CopiedPage);
+
+    /// Returns whether a surface is recorded.
+    fn has_surface(&self, name: SurfaceName) -> bool;
+
+    /// Records a surface, of which the state is at this virtual address.
+    fn add_surface(&mut self, name: SurfaceName, address: u64, state: &SurfaceState);
+
+    /// Returns whether a sampler is recorded.
+    fn has_sampler(&self, name: SamplerName) -> bool;
+
+    /// Records a sampler; `None` for a state without a meaning.
+    fn add_sampler(&mut self, name: SamplerName, sampler: Option<Sampler>);
 }
 
-impl<'c, 's, 'm> CapturingMemory<'c, 's, 'm> {
-    pub fn new(memory: &'c mut KernelMemory<'s, 'm>, job: &'c mut CaptureJob) -> Self {
+/// The memory of a walker that is captured.
+pub(in super::super) struct CapturingMemory<'c, 's, 'm, R> {
+    memory: &'c mut KernelMemory<'s, 'm>,
+    job: &'c mut R,
+}
+
+impl<'c, 's, 'm, R: AccessRecord> CapturingMemory<'c, 's, 'm, R> {
+    pub fn new(memory: &'c mut KernelMemory<'s, 'm>, job: &'c mut R) -> Self {
         CapturingMemory { memory, job }
     }
 
@@ -164,7 +184,7 @@ impl<'c, 's, 'm> CapturingMemory<'c, 's, 'm> {
     }
 }
 
-impl Memory for CapturingMemory<'_, '_, '_> {
+impl<R: AccessRecord> Memory for CapturingMemory<'_, '_, '_, R> {
     fn read(
         &mut self,
         surface: Surface,
@@ -251,7 +271,7 @@ impl Memory for CapturingMemory<'_, '_, '_> {
     }
 }
 
-impl Fetch for CapturingMemory<'_, '_, '_> {
+impl<R: AccessRecord> Fetch for CapturingMemory<'_, '_, '_, R> {
     fn fetch(&mut self, space: u64, address: u64, bytes: &mut [u8]) -> Result<usize, MemoryFault> {
         self.touch(address, bytes.len() as u64, false);
         self.memory.fetch(space, address, bytes)

@@ -26,7 +26,7 @@ fn capture(world: &World, accesses: Accesses<'_>) -> (Result<Capture, String>, V
     let mut job: Box<CaptureJob> = captures.begin(Function::PF, "ccs0", &walker, &ComputeState::default()).unwrap();
     let mut found = Vec::new();
     world.once(|memory| {
-        found = accesses(&mut CapturingMemory::new(memory, &mut job));
+        found = accesses(&mut CapturingMemory::new(memory, &mut *job));
         job.hold(&RunStop::Done, WalkerCounts::default(), None);
         while !job.is_given_up() && job.copy_pages(memory) {}
     });
