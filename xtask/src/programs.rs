@@ -108,10 +108,10 @@ const PROGRAMS: &[Program] = &[
     ),
     python(
         "llama.cpp",
-        "test-backend-ops of ggml: SOFT_MAX in all its forms; compared with its backend for the CPU",
+        "test-backend-ops of ggml: SOFT_MAX of 15 x 15 and 16 x 16 in all its forms; compared with its backend for the CPU",
         MESA,
         &["llama.cpp-tests", "libggml0-backend-vulkan", "mesa-vulkan-drivers"],
-        "test-backend-ops test -b Vulkan0 -o SOFT_MAX",
+        "test-backend-ops test -b Vulkan0 -o SOFT_MAX -p 'ne=.1[56],1[56],'",
     ),
     Program {
         pypi: Some("wgpu"),
