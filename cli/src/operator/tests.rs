@@ -65,6 +65,11 @@ struct TestCapture {
     steps: u64,
 }
 
+/// A byte of a capture: the low byte of its place.
+fn byte_at(at: usize) -> u8 {
+    at.to_le_bytes()[0]
+}
+
 impl WalkerCapture for TestCapture {
     fn wait(&mut self, limit: Duration) -> CaptureProgress {
         self.steps += 1;
@@ -75,7 +80,7 @@ impl WalkerCapture for TestCapture {
                 thread::sleep(limit);
                 CaptureProgress::Capturing { kernel: 0x40 }
             }
-            (_, 2) => CaptureProgress::Done((0..self.bytes).map(|at| at as u8).collect()),
+            (_, 2) => CaptureProgress::Done((0..self.bytes).map(byte_at).collect()),
             _ => CaptureProgress::Failed("it has failed".into()),
         }
     }
@@ -331,7 +336,7 @@ fn a_capture_is_sent_with_its_steps() {
     let done = CaptureStep::Done { bytes: 3 << 20 };
     assert_eq!(steps, [CaptureStep::Waiting { begun: 0, kernel: 0 }, CaptureStep::Capturing { kernel: 0x40 }, done]);
     let file = capture.file(3 << 20).unwrap();
-    assert!(file.len() == 3 << 20 && file.iter().zip(0_usize..).all(|(byte, at)| *byte == at as u8));
+    assert!(file.len() == 3 << 20 && file.iter().zip(0..).all(|(byte, at)| *byte == byte_at(at)));
     let mut failed = request_capture(&fixture.path, 3, 1).unwrap();
     let step = std::iter::from_fn(|| Some(failed.next().unwrap())).flatten().nth(2).unwrap();
     assert_eq!(step, CaptureStep::Failed { reason: "it has failed".into() });

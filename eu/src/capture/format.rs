@@ -96,7 +96,7 @@ const CHANNELS: [Channel; 12] = [
 const COMPONENTS: [Component; 6] =
     [Component::Zero, Component::One, Component::Red, Component::Green, Component::Blue, Component::Alpha];
 const DIMENSIONS: [Dimensions; 3] = [Dimensions::One, Dimensions::Two, Dimensions::Three];
-const ADDRESSINGS: [Addressing; 6] = [
+const ADDRESSING_MODES: [Addressing; 6] = [
     Addressing::Wrap,
     Addressing::Mirror,
     Addressing::Clamp,
@@ -329,7 +329,7 @@ impl Writer {
         self.u8(name.index);
         self.u8(sampler.is_some().into());
         if let Some(Sampler { addressing, magnify, minify, normalized, level, border }) = sampler {
-            addressing.iter().for_each(|mode| self.u8(number(&ADDRESSINGS, mode)));
+            addressing.iter().for_each(|mode| self.u8(number(&ADDRESSING_MODES, mode)));
             for Filter { linear, rounding: [x, y, z] } in [magnify, minify] {
                 self.flags(&[*linear, *x, *y, *z]);
             }
@@ -633,7 +633,7 @@ impl<'b> Reader<'b> {
         }
         let mut addressing = [Addressing::Wrap; 3];
         for mode in &mut addressing {
-            *mode = self.of("the addressing of a sampler", &ADDRESSINGS)?;
+            *mode = self.of("the addressing of a sampler", &ADDRESSING_MODES)?;
         }
         let [magnify, minify] = [self.filter()?, self.filter()?];
         let normalized = self.flag("normalized coordinates")?;
