@@ -2,7 +2,6 @@
 //! Observation: effects of its registers, what other units report to it, and the reports that it writes.
 
 use std::cmp::max;
-use std::sync::MutexGuard;
 
 use arctic_base::status::StreamStatus;
 use arctic_sriov::number::{high, low};
@@ -24,6 +23,7 @@ use crate::registers::observation::{
     OaDebug, OaStatus, RPM_CONFIG1, SuperQueueControl,
 };
 use crate::registers::{Access, ObservationRegister, Unit, XeHpg};
+use crate::sync::MutexGuard;
 use crate::topology::{EngineClass, EngineId, UnitId};
 use crate::trace::EventKind;
 
