@@ -5,10 +5,12 @@ mod common;
 mod random;
 
 use arctic_eu::capture::{
-    Capture, CaptureError, CapturedImage, CapturedMemory, CapturedSurface, Content, EndPlace, EndReason, Page,
-    PageName, Planes, Replay, ReplayMemory, ReplayStop, SamplerName, SurfaceName, Tile,
+    Capture, CaptureError, CapturedImage, CapturedSurface, Content, EndPlace, EndReason, Page, PageName, Planes,
+    Replay, ReplayMemory, ReplayStop, SamplerName, SurfaceName, Tile,
 };
-use arctic_eu::exec::memory::{Access, Addressing, Component, Dimensions, Filter, Image, Memory, Sampler, Surface};
+use arctic_eu::exec::memory::{
+    Access, Addressing, Component, Dimensions, Filter, Image, Memory, Sampler, Surface, SurfaceMemory,
+};
 use arctic_eu::exec::{FaultKind, Host, Way};
 use arctic_eu::launch::parse_image_format;
 use common::{CAPTURED_CODE, CAPTURED_DATA, END};
@@ -111,10 +113,10 @@ fn planes(random: &mut Random) -> Planes {
 
 fn surface(random: &mut Random) -> CapturedSurface {
     let memory = match random.below(4) {
-        0 => CapturedMemory::Null,
-        1 => CapturedMemory::Buffer { base: random.next() >> 16, bytes: random.next() >> 30 },
-        2 => CapturedMemory::Scratch { base: random.next() >> 16, pitch: 64, threads: random.below(4096) as u64 },
-        _ => CapturedMemory::Texels,
+        0 => SurfaceMemory::Null,
+        1 => SurfaceMemory::Buffer { base: random.next() >> 16, bytes: random.next() >> 30 },
+        2 => SurfaceMemory::Scratch { base: random.next() >> 16, pitch: 64, threads: random.below(4096) as u64 },
+        _ => SurfaceMemory::Texels,
     };
     let image = match random.below(4) {
         0 => CapturedImage::None,
@@ -222,9 +224,9 @@ fn surfaces_of_a_capture_are_those_of_messages() {
         capture.surfaces.push((name, CapturedSurface { address: 0, memory, image }));
     };
     let base = CAPTURED_DATA;
-    add(SurfaceName::Binding(3), CapturedMemory::Buffer { base: base + 16, bytes: 6 }, CapturedImage::None);
-    add(SurfaceName::Bindless(64), CapturedMemory::Null, CapturedImage::Unsupported);
-    add(SurfaceName::State(0), CapturedMemory::Scratch { base, pitch: 8, threads: 2 }, CapturedImage::None);
+    add(SurfaceName::Binding(3), SurfaceMemory::Buffer { base: base + 16, bytes: 6 }, CapturedImage::None);
+    add(SurfaceName::Bindless(64), SurfaceMemory::Null, CapturedImage::Unsupported);
+    add(SurfaceName::State(0), SurfaceMemory::Scratch { base, pitch: 8, threads: 2 }, CapturedImage::None);
     capture.samplers.push((SamplerName { pointer: None, index: 1 }, None));
     let mut memory = ReplayMemory::new(&capture);
     for at in 0..16_u8 {

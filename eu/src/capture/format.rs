@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{
-    ADDRESS, Capture, CapturedEnd, CapturedImage, CapturedLaunch, CapturedMemory, CapturedSurface, Content, EndPlace,
-    EndReason, MOST_SLM, MOST_THREADS, Origin, PAGE_BYTES, Page, PageName, Planes, SamplerName, SurfaceName, Tile,
+    ADDRESS, Capture, CapturedEnd, CapturedImage, CapturedLaunch, CapturedSurface, Content, EndPlace, EndReason,
+    MOST_SLM, MOST_THREADS, Origin, PAGE_BYTES, Page, PageName, Planes, SamplerName, SurfaceName, Tile,
 };
 use crate::exec::memory::{
-    Addressing, Channel, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler,
+    Addressing, Channel, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler, SurfaceMemory,
 };
 use crate::exec::payload::{Dispatch, Header, LocalIds, Payload};
 use crate::exec::{CODE_LIMIT, thread};
@@ -279,10 +279,10 @@ impl Writer {
         self.u32(value);
         self.u64(surface.address);
         let (kind, values) = match surface.memory {
-            CapturedMemory::Null => (0, [0; 3]),
-            CapturedMemory::Buffer { base, bytes } => (1, [base, bytes, 0]),
-            CapturedMemory::Scratch { base, pitch, threads } => (2, [base, pitch, threads]),
-            CapturedMemory::Texels => (3, [0; 3]),
+            SurfaceMemory::Null => (0, [0; 3]),
+            SurfaceMemory::Buffer { base, bytes } => (1, [base, bytes, 0]),
+            SurfaceMemory::Scratch { base, pitch, threads } => (2, [base, pitch, threads]),
+            SurfaceMemory::Texels => (3, [0; 3]),
         };
         self.u8(kind);
         values.iter().for_each(|value| self.u64(*value));
@@ -577,10 +577,10 @@ impl<'b> Reader<'b> {
             self.valid("an unused value", value, |value| value == 0)?;
         }
         let memory = match kind {
-            0 => CapturedMemory::Null,
-            1 => CapturedMemory::Buffer { base: first, bytes: second },
-            2 => CapturedMemory::Scratch { base: first, pitch: second, threads: third },
-            3 => CapturedMemory::Texels,
+            0 => SurfaceMemory::Null,
+            1 => SurfaceMemory::Buffer { base: first, bytes: second },
+            2 => SurfaceMemory::Scratch { base: first, pitch: second, threads: third },
+            3 => SurfaceMemory::Texels,
             _ => return Err(self.error("the kind of a surface's memory", kind)),
         };
         let kind = self.u8()?;

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 
 use super::{
-    ADDRESS, Capture, CapturedImage, CapturedMemory, CapturedSurface, Content, PAGE_BYTES, Page, PageName, Planes,
-    SamplerName, SurfaceName,
+    ADDRESS, Capture, CapturedImage, CapturedSurface, Content, PAGE_BYTES, Page, PageName, Planes, SamplerName,
+    SurfaceName,
 };
-use crate::exec::memory::{Access, Atomic, Image, Memory, MemoryFault, Sampler, Surface, elements};
+use crate::exec::memory::{Access, Atomic, Image, Memory, MemoryFault, Sampler, Surface, SurfaceMemory, elements};
 use crate::exec::{FaultKind, Fetch};
 
 /// A byte of memory that the replay has left otherwise than the card.
@@ -137,12 +137,12 @@ impl<'c> ReplayMemory<'c> {
         };
         let thread = if let Surface::State(_, thread) = surface { Some(u64::from(thread)) } else { None };
         let (base, bytes) = match (self.surface(name)?.1.memory, thread) {
-            (CapturedMemory::Buffer { base, bytes }, _) => (base, bytes),
-            (CapturedMemory::Null, _) => (0, 0),
-            (CapturedMemory::Scratch { base, pitch, threads }, Some(thread)) => {
+            (SurfaceMemory::Buffer { base, bytes }, _) => (base, bytes),
+            (SurfaceMemory::Null, _) => (0, 0),
+            (SurfaceMemory::Scratch { base, pitch, threads }, Some(thread)) => {
                 (base.wrapping_add(thread.wrapping_mul(pitch)), if thread < threads { pitch } else { 0 })
             }
-            (CapturedMemory::Scratch { .. }, None) | (CapturedMemory::Texels, _) => {
+            (SurfaceMemory::Scratch { .. }, None) | (SurfaceMemory::Texels, _) => {
                 return Err(FaultKind::Surface.into());
             }
         };

@@ -17,7 +17,7 @@ pub use memory::{Comparison, Difference, ReplayMemory};
 pub use planes::{Planes, Tile};
 pub use replay::{Ended, Replay, ReplayObserver, ReplayStop};
 
-use crate::exec::memory::{Image, Sampler};
+use crate::exec::memory::{Image, Sampler, SurfaceMemory};
 use crate::exec::payload::Dispatch;
 
 /// Bytes of a page of a capture.
@@ -133,34 +133,9 @@ pub struct CapturedSurface {
     /// Virtual address of its state.
     pub address: u64,
     /// Its memory for messages with untyped elements.
-    pub memory: CapturedMemory,
+    pub memory: SurfaceMemory,
     /// Its texels for typed, media block and sampler messages.
     pub image: CapturedImage,
-}
-
-/// The memory of a surface for messages with untyped elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CapturedMemory {
-    /// None: reads give 0, writes are dropped.
-    Null,
-    /// Bytes from a virtual address on.
-    Buffer {
-        /// Virtual address of the first byte.
-        base: u64,
-        /// Number of bytes.
-        bytes: u64,
-    },
-    /// Bytes for each hardware thread. EU-041.
-    Scratch {
-        /// Virtual address of the first byte of the first thread.
-        base: u64,
-        /// Bytes of a thread.
-        pitch: u64,
-        /// Number of hardware threads.
-        threads: u64,
-    },
-    /// An image, which has no untyped elements.
-    Texels,
 }
 
 /// The texels of a surface.

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use arctic_eu::capture::{
-    Capture, CapturedImage, CapturedMemory, Comparison, EndPlace, EndReason, Page, Replay, ReplayObserver, ReplayStop,
-    SamplerName, SurfaceName,
+    Capture, CapturedImage, Comparison, EndPlace, EndReason, Page, Replay, ReplayObserver, ReplayStop, SamplerName,
+    SurfaceName,
 };
 use arctic_eu::exec::Host;
+use arctic_eu::exec::memory::SurfaceMemory;
 use serde_json::json;
 
 use super::launch::LaunchOptions;
@@ -279,14 +280,14 @@ fn sampler_name(name: SamplerName) -> String {
     }
 }
 
-fn memory_text(memory: &CapturedMemory) -> String {
+fn memory_text(memory: &SurfaceMemory) -> String {
     match memory {
-        CapturedMemory::Null => "null".into(),
-        CapturedMemory::Buffer { base, bytes } => format!("{bytes} bytes at {base:#x}"),
-        CapturedMemory::Scratch { base, pitch, threads } => {
+        SurfaceMemory::Null => "null".into(),
+        SurfaceMemory::Buffer { base, bytes } => format!("{bytes} bytes at {base:#x}"),
+        SurfaceMemory::Scratch { base, pitch, threads } => {
             format!("scratch memory at {base:#x}, {pitch} bytes for each of {threads} threads")
         }
-        CapturedMemory::Texels => "image".into(),
+        SurfaceMemory::Texels => "image".into(),
     }
 }
 

@@ -7,7 +7,7 @@ pub use super::image::{
     Addressing, Channel, ChannelKind, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler,
 };
 pub use super::spans::{LaneFault, LaneSpans};
-pub use super::surface::Surface;
+pub use super::surface::{Surface, SurfaceMemory};
 
 /// Whether an access was inside its surface. ISA-221: of elements that are wholly or partly outside, loads give 0 and stores
 /// are dropped.

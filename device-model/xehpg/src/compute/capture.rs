@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use arctic_base::blitter::tiling::{self, Tiling};
 use arctic_eu::capture::{
-    ADDRESS, Capture, CapturedEnd, CapturedImage, CapturedMemory, CapturedSurface, Content, EndPlace, EndReason,
-    Origin, PAGE_BYTES, Page, PageName, Planes, SamplerName, SurfaceName, Tile,
+    ADDRESS, Capture, CapturedEnd, CapturedImage, CapturedSurface, Content, EndPlace, EndReason, Origin, PAGE_BYTES,
+    Page, PageName, Planes, SamplerName, SurfaceName, Tile,
 };
 use arctic_eu::exec::FaultKind;
 use arctic_eu::exec::memory::Sampler;
@@ -22,7 +22,7 @@ use arctic_eu::exec::memory::Sampler;
 use super::memory::{AccessRecord, CopiedPage, KernelMemory};
 use super::report::{KernelPlace, RunStop, WalkerCounts};
 use super::state::ComputeState;
-use super::surface::{StoredImage, SurfaceMemory, SurfaceState};
+use super::surface::{StoredImage, SurfaceState};
 use super::texels::{self, Texels};
 use super::walker::Walker;
 use crate::gpu::{CaptureProgress, WalkerCapture, WalkerRequest};
@@ -389,19 +389,13 @@ impl AccessRecord for CaptureJob {
     }
 
     fn add_surface(&mut self, name: SurfaceName, address: u64, state: &SurfaceState) {
-        let memory = match state.memory {
-            SurfaceMemory::Null => CapturedMemory::Null,
-            SurfaceMemory::Buffer { base, bytes } => CapturedMemory::Buffer { base, bytes },
-            SurfaceMemory::Scratch { base, pitch, threads } => CapturedMemory::Scratch { base, pitch, threads },
-            SurfaceMemory::Texels => CapturedMemory::Texels,
-        };
         let image = match state.image {
             Ok(StoredImage { image, texels: Texels::Null }) => CapturedImage::Null(image),
             Ok(StoredImage { image, texels: Texels::Planes(planes) }) => CapturedImage::Texels(image, captured(planes)),
             Err(FaultKind::Image) => CapturedImage::Unsupported,
             Err(_) => CapturedImage::None,
         };
-        self.surfaces.insert(name, CapturedSurface { address: address & ADDRESS, memory, image });
+        self.surfaces.insert(name, CapturedSurface { address: address & ADDRESS, memory: state.memory, image });
     }
 
     fn has_sampler(&self, name: SamplerName) -> bool {

@@ -8,14 +8,14 @@ mod lanes;
 pub(super) use captured::{AccessRecord, CapturingMemory, CopiedPage};
 
 use arctic_eu::exec::memory::{
-    Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,
+    Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, SurfaceMemory, elements,
 };
 use arctic_eu::exec::{FaultKind, Fetch};
 
 use super::bases::{ADDRESS, Bases};
 use super::replay::AtomicAccess;
 use super::sampler::{self, SAMPLER_BYTES};
-use super::surface::{STATE_BYTES, SurfaceMemory, SurfaceState};
+use super::surface::{STATE_BYTES, SurfaceState};
 use super::surfaces::{Heap, StateName, Surfaces};
 use crate::memory::{self, CellValue, Fault, FaultReason, Gam, Space, Span, Updated, cell};
 

@@ -30,7 +30,7 @@ pub use report::{KernelPlace, Room, RunStop, Times, Unexecuted, WalkerCounts};
 pub use run::WalkerRun;
 pub use shared::{ClusterState, Help, Offers};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
-pub use surface::{SurfaceMemory, SurfaceState};
+pub use surface::SurfaceState;
 pub use surfaces::Surfaces;
 pub use time::EuRates;
 pub use unit::ComputeUnit;

@@ -4,7 +4,7 @@
 use arctic_base::blitter::tiling::{self, Layout, TILE_4, TILE_X, Tiling};
 use arctic_base::command::Field;
 use arctic_eu::exec::FaultKind;
-use arctic_eu::exec::memory::{Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat};
+use arctic_eu::exec::memory::{Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat, SurfaceMemory};
 
 use super::formats;
 use super::texels::{Planes, Texels};
@@ -74,31 +74,6 @@ const LAST_IN_HEIGHT: u32 = 14;
 const QPITCH_ROWS: u32 = 4;
 /// Texels in a unit of [`fields::X_OFFSET`] and [`fields::Y_OFFSET`].
 const OFFSET_TEXELS: u32 = 4;
-
-/// The memory of a surface, as messages with untyped elements access it. Addresses have 48 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SurfaceMemory {
-    /// None: reads give 0, writes are dropped.
-    Null,
-    /// Bytes from `base` on.
-    Buffer {
-        /// Virtual address of the first byte.
-        base: u64,
-        /// Number of bytes, 1 to 2^50.
-        bytes: u64,
-    },
-    /// `pitch` bytes for each hardware thread, that of the first one from `base` on (EU-041).
-    Scratch {
-        /// Virtual address of the first byte.
-        base: u64,
-        /// Bytes of a thread, 1 to 2^18.
-        pitch: u64,
-        /// Number of hardware threads.
-        threads: u64,
-    },
-    /// An image, which has no untyped elements.
-    Texels,
-}
 
 /// A surface of a kernel, decoded. All fields are bounded, whatever the state was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -138,7 +138,7 @@ impl Surfaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compute::surface::SurfaceMemory;
+    use arctic_eu::exec::memory::SurfaceMemory;
 
     fn state(bytes: u64) -> SurfaceState {
         let memory = SurfaceMemory::Buffer { base: 0, bytes };
