@@ -206,7 +206,6 @@ fn prepare(programs: &[&Program]) -> Result<()> {
     let share = Path::new(SHARE);
     let sources = share.join("programs");
     fs::create_dir_all(&sources)?;
-    fs::create_dir_all(share.join(RESULTS))?;
     for entry in fs::read_dir(SOURCES)? {
         let entry = entry?;
         fs::copy(entry.path(), sources.join(entry.file_name()))?;

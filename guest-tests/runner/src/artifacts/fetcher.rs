@@ -140,19 +140,30 @@ impl<'a> Fetcher<'a> {
         versions: &mut BTreeMap<String, String>,
         fetch: impl FnOnce(&mut Self, &Path) -> Result<Vec<(String, String)>>,
     ) -> Result<PathBuf> {
-        let path = self.path(name);
-        if self.cache.entry(&path).is_none() && self.lock.is_none() {
+        let (root, record) = self.cached(&self.path(name), fetch)?;
+        versions.extend(record.versions);
+        self.obtained.push((name.to_owned(), record.pinned));
+        Ok(root)
+    }
+
+    /// Returns the root and the record of the cache's entry `path`, which `fetch` fills first if there is none.
+    fn cached(
+        &mut self,
+        path: &str,
+        fetch: impl FnOnce(&mut Self, &Path) -> Result<Vec<(String, String)>>,
+    ) -> Result<(PathBuf, Record)> {
+        if self.cache.entry(path).is_none() && self.lock.is_none() {
             self.lock = Some(self.cache.lock(self.progress)?);
         }
         // Another process may have downloaded it before this one acquired the lock.
-        let entry = match (self.cache.entry(&path), self.lock.take()) {
+        let entry = match (self.cache.entry(path), self.lock.take()) {
             (Some(entry), lock) => {
                 self.lock = lock;
                 entry
             }
             (None, None) => bail!("{path} was removed from the cache: run again"),
             (None, Some(lock)) => {
-                let entry = self.cache.install(&lock, &path, |folder| {
+                let entry = self.cache.install(&lock, path, |folder| {
                     self.unpacked_pins = false;
                     let versions = fetch(self, &folder.join("root"))?.into_iter().collect();
                     let record = Record { versions, pinned: self.unpacked_pins };
@@ -163,9 +174,7 @@ impl<'a> Fetcher<'a> {
             }
         };
         let record = Record::of(&entry)?;
-        versions.extend(record.versions);
-        self.obtained.push((name.to_owned(), record.pinned));
-        Ok(entry.join("root"))
+        Ok((entry.join("root"), record))
     }
 
     /// Returns QEMU and, if `own` requests it, UEFI firmware. Adds their versions to `versions`.
@@ -303,26 +312,16 @@ impl<'a> Fetcher<'a> {
         let mut hasher = DefaultHasher::new();
         names.hash(&mut hasher);
         let path = format!("packages/{:016x}", hasher.finish());
-        let entry = match self.cache.entry(&path) {
-            Some(entry) => entry,
-            None => {
-                let (cache, progress) = (self.cache, self.progress);
-                let lock = self.lock.take().map_or_else(|| cache.lock(progress), Ok)?;
-                cache.forget_oldest("packages", KEPT_ADDITIONS - 1);
-                let names: Vec<&str> = names.into_iter().collect();
-                let entry = cache.install(&lock, &path, |folder| {
-                    let apt = self.apt(&[compute::SUITE])?;
-                    apt.check_up_to_date()?;
-                    let versions = apt.unpack(&names, true, &folder.join("root"), progress)?;
-                    let versions = names.iter().map(|name| (*name).to_owned()).zip(versions).collect();
-                    let record = Record { versions, pinned: false };
-                    Ok(fs::write(folder.join(Record::FILE), serde_json::to_string_pretty(&record)?)?)
-                })?;
-                self.lock = Some(lock);
-                entry
-            }
-        };
-        Ok((entry.join("root"), Record::of(&entry)?.versions))
+        let (root, record) = self.cached(&path, |fetcher, root| {
+            fetcher.cache.forget_oldest("packages", KEPT_ADDITIONS - 1);
+            let progress = fetcher.progress;
+            let apt = fetcher.apt(&[compute::SUITE])?;
+            apt.check_up_to_date()?;
+            let names: Vec<&str> = names.into_iter().collect();
+            let versions = apt.unpack(&names, true, root, progress)?;
+            Ok(names.into_iter().map(str::to_owned).zip(versions).collect())
+        })?;
+        Ok((root, record.versions))
     }
 
     pub(super) fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
