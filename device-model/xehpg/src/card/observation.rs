@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arctic_base::priority_mutex::PriorityGuard;
 
 use super::Card;
-use super::units::{Stepped, SteppedUnit};
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::oa::Observation;
@@ -40,16 +39,11 @@ impl HeldUnit for HeldObservation<'_> {
     }
 }
 
-impl SteppedUnit for ObservationUnit {
-    fn step(&self, card: &Card, now: u64) -> Stepped {
-        let (worked, next) = card.gt.step_observation(now);
-        Stepped { worked, next }
-    }
-
-    /// The driver finds OAG disabled.
-    fn recover(&self, card: &Card) {
+impl ObservationUnit {
+    /// Makes the unit valid after a panic of a step. The driver finds OAG disabled.
+    pub(super) fn recover(&self, gt: &Gt) {
         if let Some(mut unit) = self.hold() {
-            unit.reset(&card.gt);
+            unit.reset(gt);
         }
         self.0.writer.clear_poison();
     }

@@ -111,6 +111,17 @@ impl SteppedUnit for Cluster {
     }
 }
 
+impl SteppedUnit for ObservationUnit {
+    fn step(&self, card: &Card, now: u64) -> Stepped {
+        let (worked, next) = card.gt.step_observation(now);
+        Stepped { worked, next }
+    }
+
+    fn recover(&self, card: &Card) {
+        self.recover(&card.gt);
+    }
+}
+
 /// The execution of deferred register writes, each with the locks of the units that it concerns.
 impl Unit for Deferred {
     fn id(&self) -> UnitId {

@@ -3,7 +3,8 @@
 //! (V13-217; OA-003, OA-056).
 
 use super::cec::BLOCKS;
-use super::counters::{Common, Counters, Values};
+use super::counters::{Common, Counters};
+use super::values::Values;
 use super::work::{FLEXIBLE_REGISTERS, KernelWork};
 use crate::topology::EngineClass;
 

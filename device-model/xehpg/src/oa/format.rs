@@ -3,7 +3,7 @@
 
 use arctic_sriov::number::{high, low};
 
-use super::counters::{A_COUNTERS, Values};
+use super::values::{A_COUNTERS, Values};
 
 /// Length of the longest report in memory, in bytes.
 pub const LONGEST: usize = 448;

@@ -24,6 +24,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 pub mod timer;
+pub mod values;
 pub mod work;
 pub mod writer;
 

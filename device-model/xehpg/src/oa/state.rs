@@ -3,11 +3,12 @@
 
 use arctic_base::priority_mutex::PriorityMutex;
 
-use super::counters::{Activity, Counters, Setting, Values};
+use super::counters::{Activity, Counters, Setting};
 use super::facts::ObservationFacts;
 use super::format::reason;
 use super::queue::{Added, Event, Queue, Timed, Trigger};
 use super::timer;
+use super::values::Values;
 use super::writer::Writer;
 use crate::registers::observation::OaDebug;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What engines do, as counters: threads and messages of kernels, and the flexible counters A7 to A20 (OA-050, OA-053).
 
-use super::counters::Values;
+use super::values::Values;
 use crate::topology::EngineClass;
 use arctic_base::registers::Bits;
 

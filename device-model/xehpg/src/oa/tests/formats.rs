@@ -3,9 +3,9 @@
 
 use arctic_fidelity::{proves, proves_table};
 
-use crate::oa::counters::Values;
 use crate::oa::facts::XE_HPG_OBSERVATION as FACTS;
 use crate::oa::format::{self, Format, Header, LONGEST, ReportId, reason};
+use crate::oa::values::Values;
 use crate::topology::XE_HPG_ENGINES;
 
 /// A counter `n`: other bytes in each part.
