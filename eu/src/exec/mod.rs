@@ -20,6 +20,7 @@ pub mod memory;
 mod message;
 mod operand;
 pub mod payload;
+pub mod profile;
 mod program;
 mod saved;
 mod spans;
@@ -119,6 +120,11 @@ pub trait Observer {
     fn before(&mut self, _thread: &Thread, _instruction: u32) -> bool {
         false
     }
+
+    /// Called after each instruction that was executed. Not called for one that ends the thread with a fault, and for one that
+    /// comes again.
+    #[inline(always)]
+    fn executed(&mut self, _thread: &Thread, _instruction: u32) {}
 }
 
 impl Observer for () {}
@@ -173,6 +179,7 @@ pub fn run<O: Observer>(
                 left -= 1;
                 thread.executed += 1;
                 function(thread, uop);
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
         }
@@ -201,6 +208,7 @@ pub fn run<O: Observer>(
                 let (kind, lane, access) = (place.kind, place.lane, place.access);
                 return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
             }
+            observer.executed(thread, uop.instruction);
             if message.eot {
                 return Stop::End;
             }
@@ -238,6 +246,7 @@ pub fn run<O: Observer>(
         match &uop.kind {
             Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
                 if uop.writes_state && thread.exceptions {
                     let located = &code.instructions[uop.instruction as usize];
@@ -257,6 +266,7 @@ pub fn run<O: Observer>(
                     return Stop::Fetch(address);
                 }
                 environment.counts.control += 1;
+                observer.executed(thread, uop.instruction);
             }
             Kind::Barrier => {
                 if !message::gateway::notified(thread, environment.group) {
@@ -264,15 +274,18 @@ pub fn run<O: Observer>(
                     return Stop::Barrier;
                 }
                 environment.counts.barriers += 1;
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
             Kind::Dpas(_) | Kind::Dpasw if uop.chained && code.is_overwritten(uop, thread.next + 1) => {
                 environment.counts.products += 1;
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
             Kind::Dpas(function) => {
                 function(thread, uop);
                 environment.counts.products += 1;
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
             Kind::Dpasw => {
@@ -281,11 +294,13 @@ pub fn run<O: Observer>(
                     return Stop::Barrier;
                 }
                 environment.counts.products += 1;
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
             // ISA-123: each lane has an address of its own, as in a move of one-element rows.
             Kind::Movi => {
                 general::execute(thread, uop, LaneOp::Mov, 1, 0);
+                observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
             Kind::Send(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}

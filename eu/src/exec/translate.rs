@@ -7,6 +7,7 @@ use super::fault::FaultKind;
 use super::lanes::Host;
 use super::message::Message;
 use super::operand::{Input, Output, Store};
+use super::profile::InstructionClass;
 use super::thread::{NEVER, Thread};
 use super::uop::{Kind, Uop};
 use super::{classify, dpas};
@@ -24,6 +25,8 @@ pub struct Located {
     pub instruction: Option<Instruction>,
     /// True if no instruction has the opcode of the bytes. ISA-026.
     pub has_reserved_opcode: bool,
+    /// What performance counters count it as.
+    pub class: InstructionClass,
 }
 
 impl Located {
@@ -31,7 +34,9 @@ impl Located {
     pub(super) fn new(address: u32, bytes: &[u8]) -> Located {
         let decoded = isa::decode(bytes);
         let has_reserved_opcode = matches!(decoded, Err(DecodeError::Opcode(_)));
-        Located { address, length: isa::length(bytes) as u32, instruction: decoded.ok(), has_reserved_opcode }
+        let instruction = decoded.ok();
+        let class = instruction.as_ref().map_or(InstructionClass::NONE, InstructionClass::of);
+        Located { address, length: isa::length(bytes) as u32, instruction, has_reserved_opcode, class }
     }
 }
 

@@ -2,6 +2,7 @@
 //! Groups of threads, stepped by a budget of cost.
 
 use arctic_eu::exec::payload::{Dispatch, Header, LocalIds, Payload};
+use arctic_eu::exec::profile::{InstructionClass, Operands, Pipe, Profile, Profiler};
 use arctic_eu::exec::{AccessKind, GroupStop, Host, KindCounts, Program, SavedGroup, Way, Workgroup};
 
 use super::code::{CodeMemory, on_demand};
@@ -106,6 +107,73 @@ fn groups_are_stepped_by_cost_parked_and_moved() {
         assert_eq!((group.threads().len(), group.shared().slm[0], group.cost()), (3, 0, 0));
     }
     assert!(results.iter().all(|result| *result == results[0]));
+}
+
+/// A profiler counts each instruction that is executed once, by pipeline and operands and on the execution unit of its thread,
+/// wherever steps end.
+#[test]
+fn a_profile_has_the_instructions_by_class() {
+    let code = CodeMemory::new(0x1000, &[(0x40, code(&format!("{SUM}{END}")))]);
+    let class = |pipe, operands| InstructionClass { pipe, operands };
+    let expected = [
+        (class(Pipe::Integer32, Operands::Binary), 4),
+        (class(Pipe::Integer32, Operands::Mov), 2),
+        (class(Pipe::Integer16, Operands::Mov), 2),
+        (class(Pipe::Send, Operands::Other), 5),
+        (class(Pipe::None, Operands::Other), 1),
+    ];
+    for budget in [1, 50, u64::MAX] {
+        let (mut page, mut program, mut group) = (Page::new(), on_demand(), workgroup(10));
+        let mut profile = Profile::default();
+        loop {
+            let profiler = &mut Profiler::new(&program, &mut profile);
+            match group.step(&program, &mut page, budget, Way::Fast, profiler) {
+                GroupStop::Budget => {}
+                GroupStop::Fetch(address) => {
+                    program.extend(address, &mut code.fetch()).unwrap();
+                }
+                stop => {
+                    assert_eq!(stop, GroupStop::End);
+                    break;
+                }
+            }
+        }
+        assert_eq!(profile.sum(|_| true, |_| true), group.executed());
+        for (unit, threads) in [8, 2, 0, 0, 0, 0, 0, 0].into_iter().enumerate() {
+            for (class, count) in expected {
+                assert_eq!(profile.sum(|it| it == unit, |it| it == class), threads * count, "{unit}: {class:?}");
+            }
+            assert_eq!(profile.sum(|it| it == unit, |_| true), threads * 14, "{unit}");
+        }
+        let mut twice = profile.clone();
+        twice.add(&profile);
+        assert_eq!(twice.sum(|_| true, |_| true), 2 * group.executed());
+    }
+}
+
+/// An operation on floats is one of the pipeline for floats, as wide as its widest operand; products of matrices have a pipeline by
+/// type.
+#[test]
+fn the_pipeline_of_an_instruction_follows_its_types() {
+    let of = |text: &str| {
+        let bytes = code(text);
+        let program = Program::translate(&bytes, 0, 128, Host::detect());
+        program.instructions[0].class
+    };
+    for (text, pipe, operands) in [
+        ("mad (8|M0) r10.0<1>:f r12.0<1;0>:f r14.0<1;0>:f r16.0<1>:f", Pipe::Float32, Operands::Ternary),
+        ("add (8|M0) r10.0<1>:hf r12.0<1;1,0>:hf r14.0<1;1,0>:hf", Pipe::Float16, Operands::Binary),
+        ("mov (8|M0) r10.0<1>:f r12.0<1;1,0>:d", Pipe::Float32, Operands::Mov),
+        ("mul (8|M0) r10.0<1>:w r12.0<1;1,0>:w r14.0<1;1,0>:w", Pipe::Integer16, Operands::Binary),
+        ("lzd (8|M0) r10.0<1>:ud r12.0<1;1,0>:ud", Pipe::Integer32, Operands::Other),
+        ("math.inv (8|M0) r10.0<1>:f r12.0<1;1,0>:f", Pipe::Math, Operands::Other),
+        ("dpas.8x1 (8|M0) r10:f r12:f r20:hf r28:hf", Pipe::SystolicFp16, Operands::Ternary),
+        ("dpas.8x1 (8|M0) r10:f r12:f r20:bf r28:bf", Pipe::SystolicBf16, Operands::Ternary),
+        ("dpas.8x1 (8|M0) r10:d r12:d r20:b r28:ub", Pipe::SystolicInt8, Operands::Ternary),
+        ("nop", Pipe::None, Operands::Other),
+    ] {
+        assert_eq!(of(&format!("{text}\n")), InstructionClass { pipe, operands }, "{text}");
+    }
 }
 
 /// Bytes that are not those of a saved group are refused, and those of a group that was changed are executed without a panic.
