@@ -32,6 +32,6 @@ pub use shared::{ClusterState, Help, Offers};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};
 pub use surface::SurfaceState;
 pub use surfaces::Surfaces;
-pub use time::EuRates;
+pub use time::{EuClocks, EuRates};
 pub use unit::ComputeUnit;
 pub use walker::{PostSync, Walker, WalkerError, WalkerWords};

@@ -5,6 +5,7 @@
 use std::sync::{Arc, MutexGuard};
 
 use arctic_eu::exec::Program;
+use arctic_eu::exec::profile::Profile;
 
 use super::capture::CaptureJob;
 use super::memory::CapturingMemory;
@@ -50,6 +51,8 @@ pub struct WalkerRun {
     counts: WalkerCounts,
     /// Those that [`WalkerRun::take_counts`] has returned.
     taken: WalkerCounts,
+    /// Instructions by class that were counted and not taken.
+    profile: Option<Box<Profile>>,
     unexecuted: Option<Unexecuted>,
     /// It is captured. Then it is not offered.
     capture: Option<Box<CaptureJob>>,
@@ -70,6 +73,7 @@ impl WalkerRun {
             ticks: 0,
             counts: WalkerCounts::default(),
             taken: WalkerCounts::default(),
+            profile: None,
             unexecuted: None,
             capture: None,
         }
@@ -130,6 +134,16 @@ impl WalkerRun {
         self.counts.since(before)
     }
 
+    /// Counts instructions by class from the next step on, or no longer.
+    pub fn set_profiled(&mut self, profiled: bool) {
+        self.shared.set_profiled(profiled);
+    }
+
+    /// Instructions by class that were counted, if they were: to be set to 0 by the caller.
+    pub fn profile(&mut self) -> Option<&mut Profile> {
+        self.profile.as_deref_mut()
+    }
+
     /// Ticks of CTX_TIMESTAMP since the last call, by the instructions that it has executed.
     pub fn take_ticks(&mut self, rates: &EuRates) -> u32 {
         let ticks = rates.ticks(self.shared.walker.dispatch.threads, self.longest, self.counts.instructions);
@@ -162,10 +176,14 @@ impl WalkerRun {
     where
         I: Iterator<Item = MutexGuard<'w, Helper>>,
     {
-        let WalkerRun { shared, own, counts, longest, unexecuted, .. } = self;
+        let WalkerRun { shared, own, counts, longest, profile, unexecuted, .. } = self;
         let mut add = |slot: &mut Slot| {
             *counts = counts.plus(slot.take_counts());
             *longest = slot.longest.max(*longest);
+            if let Some(of_slot) = &mut slot.profile {
+                profile.get_or_insert_default().add(of_slot);
+                **of_slot = Profile::default();
+            }
             if let Some(instruction) = slot.take_unexecuted() {
                 unexecuted.get_or_insert(instruction);
             }

@@ -57,6 +57,8 @@ pub(super) struct SharedWalker {
     most_helpers: usize,
     /// The helpers that have a slot (one bit each).
     used: AtomicU32,
+    /// See [`Job::profiled`].
+    profiled: AtomicBool,
 }
 
 /// Takes groups from [`SharedWalker::remaining`].
@@ -88,12 +90,19 @@ impl SharedWalker {
             remaining: Mutex::new(Remaining { group: walker.first, begun: 0 }),
             helpers: [const { Mutex::new(Helper { slot: None, left_to_engine: false, running: false }) }; CLUSTERS],
             used: AtomicU32::new(0),
+            profiled: AtomicBool::new(false),
             walker,
         }
     }
 
     pub fn job(&self, space: Space) -> Job<'_> {
-        Job { walker: &self.walker, payload: &self.payload, space }
+        let profiled = self.profiled.load(Ordering::Relaxed);
+        Job { walker: &self.walker, payload: &self.payload, space, profiled }
+    }
+
+    /// Counts instructions by class from the next part on, or no longer.
+    pub fn set_profiled(&self, profiled: bool) {
+        self.profiled.store(profiled, Ordering::Relaxed);
     }
 
     pub fn remaining(&self) -> MutexGuard<'_, Remaining> {

@@ -2,7 +2,9 @@
 //! Where the groups of a walker are executed: one group at a time, by one thread of the host. The engine has a slot of its own;
 //! clusters that help it have further ones.
 
+use arctic_eu::exec::memory::Memory;
 use arctic_eu::exec::payload::Payload;
+use arctic_eu::exec::profile::{Profile, Profiler};
 use arctic_eu::exec::{FaultKind, GroupStop, Place, Program, SavedGroup, Way, Workgroup};
 use arctic_eu::text;
 
@@ -28,6 +30,8 @@ pub(super) struct Job<'a> {
     pub walker: &'a Walker,
     pub payload: &'a Payload,
     pub space: Space,
+    /// Instructions are counted by class.
+    pub profiled: bool,
 }
 
 /// Gives the groups of a walker, each once: its number in the order of the walker and its ids.
@@ -102,6 +106,8 @@ pub(super) struct Slot {
     surfaces: Box<Surfaces>,
     /// What it has executed and has not been taken.
     counts: WalkerCounts,
+    /// Its instructions by class, as far as the walker was profiled and they have not been taken.
+    pub profile: Option<Box<Profile>>,
     /// Instructions of its longest group.
     pub longest: u64,
     unexecuted: Option<Unexecuted>,
@@ -120,6 +126,7 @@ impl Slot {
             counted: 0,
             surfaces,
             counts: WalkerCounts::default(),
+            profile: None,
             longest: 0,
             unexecuted: None,
             deadlock: false,
@@ -166,7 +173,8 @@ impl Slot {
     /// Bytes of the host's memory that it has, about.
     pub fn host_bytes(&self) -> usize {
         let restored = self.restored.as_ref().map_or(0, SavedGroup::host_bytes);
-        let parts = [size_of::<Slot>(), self.surfaces.host_bytes(), self.threads.host_bytes(), restored];
+        let profile = self.profile.as_ref().map_or(0, |_| size_of::<Profile>());
+        let parts = [size_of::<Slot>(), self.surfaces.host_bytes(), self.threads.host_bytes(), restored, profile];
         parts.into_iter().fold(0, usize::saturating_add)
     }
 
@@ -192,7 +200,7 @@ impl Slot {
     ) -> SlotStop {
         let Accesses { messages, mut capture } = accesses;
         debug_assert!(self.restored.is_none(), "a restored group has no threads yet");
-        let Job { walker, payload, space } = job;
+        let Job { walker, payload, space, profiled } = job;
         let mut memory = KernelMemory::new(gam, space, &walker.bases, &mut self.surfaces);
         memory.permit_messages(messages);
         loop {
@@ -221,11 +229,12 @@ impl Slot {
                 return SlotStop::Deadlock;
             }
             let before = self.threads.cost();
+            let profile = profiled.then(|| &mut **self.profile.get_or_insert_default());
             let stop = match capture.as_deref_mut() {
-                None => self.threads.step(program, &mut memory, *left, Way::Fast, &mut ()),
+                None => step(&mut self.threads, program, &mut memory, *left, profile),
                 Some(job) => {
                     let mut memory = CapturingMemory::new(&mut memory, job);
-                    self.threads.step(program, &mut memory, *left, Way::Fast, &mut ())
+                    step(&mut self.threads, program, &mut memory, *left, profile)
                 }
             };
             *left = left.saturating_sub(self.threads.cost().wrapping_sub(before));
@@ -281,6 +290,21 @@ impl Slot {
         let InFlight { group, .. } = self.flight?;
         let place = self.threads.place(program);
         Some(kernel_place(walker, program, group, place.thread, place.instruction))
+    }
+}
+
+/// Executes a group until it stops, or until the step has cost `budget`.
+#[inline(always)]
+fn step(
+    threads: &mut Workgroup,
+    program: &Program,
+    memory: &mut dyn Memory,
+    budget: u64,
+    profile: Option<&mut Profile>,
+) -> GroupStop {
+    match profile {
+        None => threads.step(program, memory, budget, Way::Fast, &mut ()),
+        Some(profile) => threads.step(program, memory, budget, Way::Fast, &mut Profiler::new(program, profile)),
     }
 }
 

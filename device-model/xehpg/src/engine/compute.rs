@@ -3,6 +3,7 @@
 //! flushes and post-sync operations follow the end of its threads (EU-009, EU-020, EU-025, EU-070).
 
 use arctic_eu::exec::MessageKind;
+use arctic_eu::exec::profile::Profile;
 use arctic_sriov::number::low;
 
 use super::running::Pending;
@@ -13,6 +14,7 @@ use crate::command::gfx::walker as field;
 use crate::compute::{Owner, ParkedRun, PostSync, RunStop, Times, Walker, WalkerCounts, WalkerRun};
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::Fault;
+use crate::oa::flexible::{self, FlexibleCounts, UnitWork};
 use crate::oa::work::KernelWork;
 use crate::profile::Unmodelled;
 
@@ -30,10 +32,6 @@ fn kernel_work(counts: &WalkerCounts, threads: u32) -> KernelWork {
     let shared = read.saturating_add(written).saturating_add(atomic);
     KernelWork {
         threads: groups.saturating_mul(threads.div_ceil(2).into()),
-        instructions: counts.instructions,
-        control: kinds.control,
-        messages: kinds.messages,
-        products: kinds.products,
         barriers: kinds.barriers,
         slm_reads: read.saturating_add(atomic),
         slm_writes: written.saturating_add(atomic),
@@ -147,14 +145,25 @@ impl Streamer<'_> {
         clock.hold(self.gt.timestamp());
         while !walker.done {
             let space = self.running.lrc.space;
+            walker.run.set_profiled(self.gt.counts_instructions());
             let stop = walker.run.step(&mut self.gam, space, self.unit, part, leaves);
             clock.advance(walker.run.take_ticks(&self.gt.eu_rates));
             let counts = walker.run.take_counts();
             self.counters.walkers.add(counts);
             self.gt.kernels(function).add(counts);
-            let work = kernel_work(&counts, walker.run.walker().dispatch.threads);
-            self.gt.count_kernel_work(self.id, &work);
-            self.observed.count_kernels(&work, self.class, self.gt.flexible_counters());
+            let threads = walker.run.walker().dispatch.threads;
+            let work = kernel_work(&counts, threads);
+            let flexible = match walker.run.profile() {
+                None => FlexibleCounts::default(),
+                Some(profile) => {
+                    let work = UnitWork::new(profile, threads, &self.gt.eu_rates);
+                    let counts = flexible::counts(self.gt.flexible_counters(), &work, self.class);
+                    *profile = Profile::default();
+                    counts
+                }
+            };
+            self.gt.count_kernel_work(&work, &flexible);
+            self.observed.count_kernels(&work, &flexible);
             self.gt.engine_kernel(self.id).show(walker.run.walker().kernel_address(), walker.run.counts());
             if let Some(unexecuted) = walker.run.take_unexecuted() {
                 walkers::warn_unexecuted(self.gt, function, self.id, &unexecuted);

@@ -12,15 +12,16 @@ use crate::memory::Gam;
 use crate::oa::buffer::Buffer;
 use crate::oa::counters::{Activity, Setting};
 use crate::oa::facts::SOURCE_CPU;
+use crate::oa::flexible::{FlexibleCounts, REGISTERS};
 use crate::oa::format::{self, Format, Header, LONGEST, ReportId, reason};
 use crate::oa::queue::Trigger;
 use crate::oa::state::{Due, Flags, State};
 use crate::oa::timer;
-use crate::oa::work::{FLEXIBLE_REGISTERS, KernelWork};
+use crate::oa::work::KernelWork;
 use crate::oa::writer::{Batch, MOST_REPORTS, Writer};
 use crate::registers::observation::{
-    EU_PERF_CNTL, NOA_WRITE, OAG_BLOCK, OAG_OAHEADPTR, OAG_OASTATUS, OAG_OATAILPTR, OAGLBCTXCTRL, OaBuffer, OaControl,
-    OaDebug, OaStatus, RPM_CONFIG1, SuperQueueControl,
+    EU_PERF_CNTL, EVENTS_OFF, NOA_WRITE, OAG_BLOCK, OAG_OAHEADPTR, OAG_OASTATUS, OAG_OATAILPTR, OAGLBCTXCTRL, OaBuffer,
+    OaControl, OaDebug, OaStatus, RPM_CONFIG1, SuperQueueControl,
 };
 use crate::registers::{Access, ObservationRegister, Unit, XeHpg};
 use crate::sync::MutexGuard;
@@ -375,14 +376,18 @@ impl Gt {
     }
 
     /// What the flexible counters count.
-    pub(crate) fn flexible_counters(&self) -> [u32; FLEXIBLE_REGISTERS] {
+    pub(crate) fn flexible_counters(&self) -> [u32; REGISTERS] {
         EU_PERF_CNTL.map(|register| self.registers.value(register))
     }
 
-    /// Counts the work of kernels on `engine`.
-    pub(crate) fn count_kernel_work(&self, engine: EngineId, work: &KernelWork) {
-        let (class, flexible) = (self.engine(engine).class, self.flexible_counters());
-        self.observation.state().count(|counters| counters.count_kernels(work, class, flexible));
+    /// Returns whether a flexible counter may count: one counts while nothing is enabled, A19 or A20 (V13-244).
+    pub(crate) fn counts_instructions(&self) -> bool {
+        self.observation.active() || self.registers.value(EU_PERF_CNTL[6]) != EVENTS_OFF
+    }
+
+    /// Counts the work of kernels, and what the flexible counters count of it.
+    pub(crate) fn count_kernel_work(&self, work: &KernelWork, flexible: &FlexibleCounts) {
+        self.observation.state().count(|counters| counters.count_kernels(work, flexible));
     }
 
     /// Counts bytes of device memory that an engine has read and written in larger pieces.

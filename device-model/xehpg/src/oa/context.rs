@@ -4,9 +4,9 @@
 
 use super::cec::BLOCKS;
 use super::counters::{Common, Counters};
+use super::flexible::FlexibleCounts;
 use super::values::Values;
-use super::work::{FLEXIBLE_REGISTERS, KernelWork};
-use crate::topology::EngineClass;
+use super::work::KernelWork;
 
 /// Number of A counters that OAR and OAC have: A0 to A35.
 const COUNTERS: usize = 36;
@@ -55,9 +55,9 @@ impl ContextCounters {
     }
 
     /// Counts the work of the context's kernels. Shared local memory is counted for all contexts together.
-    pub fn count_kernels(&mut self, work: &KernelWork, class: EngineClass, flexible: [u32; FLEXIBLE_REGISTERS]) {
+    pub fn count_kernels(&mut self, work: &KernelWork, flexible: &FlexibleCounts) {
         if self.counting {
-            self.values.count_kernels(work, class, flexible, false);
+            self.values.count_kernels(work, flexible, false);
         }
     }
 

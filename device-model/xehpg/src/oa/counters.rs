@@ -3,9 +3,9 @@
 
 use super::cec::{BLOCKS, Block, Truth};
 use super::facts::ObservationFacts;
+use super::flexible::FlexibleCounts;
 use super::values::Values;
-use super::work::{FLEXIBLE_REGISTERS, KernelWork};
-use crate::topology::EngineClass;
+use super::work::KernelWork;
 
 /// A counters that advance regardless of OAG's enable.
 const FREE_RUNNING: [usize; 4] = [4, 6, 19, 20];
@@ -187,12 +187,12 @@ impl Counters {
     }
 
     /// Counts the work of kernels on an engine. A4, A19 and A20 count regardless of OAG's enable (V13-244).
-    pub fn count_kernels(&mut self, work: &KernelWork, class: EngineClass, flexible: [u32; FLEXIBLE_REGISTERS]) {
+    pub fn count_kernels(&mut self, work: &KernelWork, flexible: &FlexibleCounts) {
         for (count, new) in self.common.shared.iter_mut().zip([work.slm_reads, work.slm_writes]) {
             *count = count.wrapping_add(new);
         }
         let mut all = Values::default();
-        all.count_kernels(work, class, flexible, true);
+        all.count_kernels(work, flexible, true);
         let counting = self.counting();
         for (counter, (value, new)) in self.values.a.iter_mut().zip(all.a).enumerate() {
             if counting || FREE_RUNNING.contains(&counter) {

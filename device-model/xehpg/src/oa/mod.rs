@@ -18,6 +18,7 @@ pub mod cec;
 pub mod context;
 pub mod counters;
 pub mod facts;
+pub mod flexible;
 pub mod format;
 pub mod queue;
 pub mod state;

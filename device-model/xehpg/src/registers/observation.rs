@@ -27,6 +27,8 @@ pub const OAR_OACONTROL: u32 = 0x2960;
 pub const OAC: [u32; 3] = [0x1_5114, 0x1_511c, 0x1_51e0];
 /// EU_PERF_CNTL0 to 6.
 pub const EU_PERF_CNTL: [u32; 7] = [0xe458, 0xe558, 0xe658, 0xe758, 0xe45c, 0xe55c, 0xe65c];
+/// A value of EU_PERF_CNTL with which its two counters count nothing, in a form that saves power: that after reset (V13-250).
+pub const EVENTS_OFF: u32 = 0x0300_f00f;
 /// First and last byte of OAG's block, without OAG_OAGLBCTXCTRL.
 pub const OAG_BLOCK: std::ops::Range<u32> = 0xd900..0xdc00;
 
@@ -230,11 +232,11 @@ pub const TABLE: &[Register] = &[
     array(0xdb20, "OAPERF_A36_37", live(ObservationRegister::Narrow(36)), 0, (2, 8), COUNTERS),
     array(0xdc00, "OA_BOOLEAN_SLICE", STORED, 0, (19, 4), BOOLEAN),
     array(0xdd00, "OA_BOOLEAN_MSLICE", STORED, 0, (19, 4), BOOLEAN),
-    register(0xe458, "EU_PERF_CNTL0", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe45c, "EU_PERF_CNTL4", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe558, "EU_PERF_CNTL1", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe55c, "EU_PERF_CNTL5", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe658, "EU_PERF_CNTL2", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe65c, "EU_PERF_CNTL6", live(ObservationRegister::Flexible), 0, "V13-256"),
-    register(0xe758, "EU_PERF_CNTL3", live(ObservationRegister::Flexible), 0, "V13-256"),
+    register(0xe458, "EU_PERF_CNTL0", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe45c, "EU_PERF_CNTL4", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe558, "EU_PERF_CNTL1", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe55c, "EU_PERF_CNTL5", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe658, "EU_PERF_CNTL2", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe65c, "EU_PERF_CNTL6", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
+    register(0xe758, "EU_PERF_CNTL3", live(ObservationRegister::Flexible), EVENTS_OFF, "V13-256"),
 ];

@@ -277,7 +277,7 @@ fn flexible_eu_counters_have_seven_registers() {
     let offsets = [0xe458, 0xe558, 0xe658, 0xe758, 0xe45c, 0xe55c, 0xe65c];
     for (offset, n) in offsets.into_iter().zip(0..) {
         let register = file.decode(offset).unwrap().register;
-        assert_eq!((register.name, register.reset), (format!("EU_PERF_CNTL{n}").as_str(), 0));
+        assert_eq!((register.name, register.reset), (format!("EU_PERF_CNTL{n}").as_str(), 0x0300_f00f), "no event");
         file.set(offset, 0xa5a5_0000 | n);
     }
     for (offset, n) in offsets.into_iter().zip(0..) {

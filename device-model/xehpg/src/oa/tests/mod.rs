@@ -11,7 +11,6 @@ use super::context::ContextCounters;
 use super::counters::Counters;
 use super::facts::XE_HPG_OBSERVATION;
 use super::work::KernelWork;
-use crate::topology::EngineClass;
 
 /// Accesses to shared local memory of any context are in the counters of each that counts; threads and atomics are not.
 #[test]
@@ -21,15 +20,15 @@ fn contexts_share_the_counters_of_shared_memory() {
     let mut context = ContextCounters::default();
     context.settle(&counters, true);
     let work = KernelWork { threads: 2, slm_reads: 5, slm_writes: 6, atomics: 7, barriers: 8, ..KernelWork::default() };
-    counters.count_kernels(&work, EngineClass::Compute, [0; 7]);
+    counters.count_kernels(&work, &[0; 14]);
     context.settle(&counters, true);
     let values = |context: &ContextCounters| [4, 30, 31, 34, 35].map(|n| context.values().a(n, 1).next().unwrap());
     assert_eq!(values(&context), [0, 5, 6, 0, 0]);
-    context.count_kernels(&work, EngineClass::Render, [0; 7]);
+    context.count_kernels(&work, &[0; 14]);
     assert_eq!(values(&context), [2, 5, 6, 7, 8]);
     context.settle(&counters, false);
-    counters.count_kernels(&work, EngineClass::Compute, [0; 7]);
-    context.count_kernels(&work, EngineClass::Render, [0; 7]);
+    counters.count_kernels(&work, &[0; 14]);
+    context.count_kernels(&work, &[0; 14]);
     context.settle(&counters, true);
     assert_eq!(values(&context), [2, 5, 6, 7, 8], "while it does not count");
 }
