@@ -8,7 +8,7 @@ use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
-use crate::differential::layout::{GGTT_PAGES, TIMESTAMP};
+use crate::differential::layout::{CONTEXT_CONTROL, GGTT_PAGES, OAR_CONTROL, TIMESTAMP};
 use crate::differential::reference;
 use crate::differential::world::{FinalState, Stop, World};
 
@@ -40,6 +40,9 @@ fn watched(class: EngineClass) -> Vec<u32> {
         EngineClass::Render | EngineClass::Compute => {
             offsets.extend((0x400..0x41c).step_by(4));
             offsets.extend([0x500, 0x504, 0x508]);
+            if class == EngineClass::Render {
+                offsets.extend([CONTEXT_CONTROL, OAR_CONTROL]);
+            }
         }
         EngineClass::Copy => offsets.extend([0x200, 0x204]),
         _ => {}

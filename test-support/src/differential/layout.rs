@@ -83,6 +83,16 @@ pub const LEVELS: [u8; BATCH_COUNT] = [1, 1, 1, 2, 2, 2, 3, 3];
 /// Bytes of the ring.
 pub const RING_BYTES: u32 = 0x4000;
 
+/// OACTXCONTROL, and OAR_OACONTROL of the render engine, as offsets from its base.
+pub const CONTEXT_CONTROL: u32 = 0x360;
+pub const OAR_CONTROL: u32 = 0x960;
+/// The upper half of the context's descriptor, which is its number in reports: bits 15:7.
+pub const CONTEXT_ID: u32 = 0x2a << 7;
+/// Bytes of the longest report of MI_REPORT_PERF_COUNT.
+pub const LONGEST_REPORT: u64 = 384;
+/// Render clocks up to the start of each run, as reports have them: the GT was in RC6 (V13-228).
+pub const GPU_TICKS: u32 = 0;
+
 /// The card's timestamp in each run, 36 bits.
 pub const TIMESTAMP: u64 = 0x3_4567_8900 / 12 * 12;
 

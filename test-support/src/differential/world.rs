@@ -433,8 +433,8 @@ impl World {
     }
 }
 
-/// Context descriptor: valid, PPGTT enabled, with the address of the PPHWSP.
-const DESCRIPTOR: u64 = BASE + at::PPHWSP * PAGE | 0x119;
+/// Context descriptor: valid, PPGTT enabled, with the address of the PPHWSP and the context's number.
+const DESCRIPTOR: u64 = (CONTEXT_ID as u64) << 32 | BASE + at::PPHWSP * PAGE | 0x119;
 
 /// Loads an execlist with one element, or with no valid element if `descriptor` is 0 (V8-018, V8-020).
 fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {

@@ -112,6 +112,7 @@ impl Writer<'_> {
                 vec![opcode | relative | source_relative >> 1 | 1, source, register]
             }
             Mi::FlushDw => self.flush_dw(opcode),
+            Mi::ReportPerfCount => self.report_perf_count(opcode),
             Mi::CopyMemMem => {
                 let (source, destination) = (self.global(), self.global());
                 let from = self.address(source != 0, 4);
@@ -191,7 +192,9 @@ impl Writer<'_> {
             // Masks of events and errors with visible effects.
             0x098 => of(self.choice, &[0, !8, !1, !0x10, !0x19]),
             0x0b4 => of(self.choice, &[0, !1, !4, u32::MAX]),
-            0x3bc | 0x418 | 0x41c => self.choice.below(2),
+            0x3bc | 0x418 | 0x41c | CONTEXT_CONTROL => self.choice.below(2),
+            // The unit's enable and the format.
+            OAR_CONTROL => self.choice.below(16),
             // The partition number; then the offset per partition and BB_OFFSET, multiples of 16 bytes.
             0x21c => self.choice.below(4),
             0x3b4 | 0x158 => self.choice.below(OFFSETS / 16) * 16,
@@ -252,6 +255,17 @@ impl Writer<'_> {
         ];
         words.extend((0..=qword).map(|_| self.value()));
         words
+    }
+
+    /// All of a report is in one page. Bit 4 of the address is a mode that has no effect.
+    pub(super) fn report_perf_count(&mut self, opcode: u32) -> Words {
+        let global = self.choice.one_in(3);
+        let mut address = self.address(global, 64);
+        if address % PAGE + LONGEST_REPORT > PAGE {
+            address -= LONGEST_REPORT;
+        }
+        let flags = u32::from(global) | self.choice.below(2) << 4;
+        vec![opcode | 2, address as u32 | flags, (address >> 32) as u32, self.value()]
     }
 
     pub(super) fn pipe_control(&mut self) -> Words {

@@ -110,6 +110,7 @@ impl Writer<'_> {
             7 if read => of(self.choice, &READ_ONLY),
             8..11 if self.has_predicate() => 0x400 + self.choice.below(7) * 4,
             11 if self.has_predicate() => 0x500 + self.choice.below(3) * 4,
+            13 if self.class == EngineClass::Render => of(self.choice, &[OAR_CONTROL, CONTEXT_CONTROL]),
             11 if self.class == EngineClass::Copy => of(self.choice, &[0x200, 0x204]),
             12 if self.choice.one_in(4) => 0x3b8,
             _ => 0x600 + self.choice.below(16) * 4,

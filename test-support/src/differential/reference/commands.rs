@@ -2,6 +2,8 @@
 //! Effects of the commands. Layouts are from Mesa's gen125.xml and Intel's media driver (mhw_mi_hwcmd_*.h), which
 //! agree.
 
+use arctic_device_model::topology::EngineClass;
+
 use super::alu::Effect;
 use super::atomic;
 use super::registers::{Registers, Requester};
@@ -298,6 +300,32 @@ impl Machine {
         }
         let at = self.partitioned(words[2], words[3], bit(header, 16));
         Ok(self.memory.store(space, at, value)?)
+    }
+
+    /// V13-211, V13-219, V13-220, V13-223, V13-230: a report of the context's counters. The clock stands during a run, and no kernel
+    /// is executed: no counter advances. Only the PF's driver may write it to the GGTT.
+    pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Done {
+        let space = space(bit(words[1], 0));
+        if space == Space::Ggtt && self.requester() != Requester::PfKernel {
+            return self.refused();
+        }
+        let control = if self.class == EngineClass::Render { self.registers.own(OAR_CONTROL) } else { 0 };
+        // The OA counts twice as fast as the command streamer.
+        let (id, time) = (words[3], 2 * TIMESTAMP);
+        let mut report = match (bit(control, 0), control >> 1 & 7) {
+            (true, 1) => {
+                let mut report = vec![id, 0, time as u32, (time >> 32) as u32, CONTEXT_ID, 0, GPU_TICKS, 0];
+                report.resize(LONGEST_REPORT as usize / 4, 0);
+                report
+            }
+            _ => vec![id, time as u32, CONTEXT_ID, GPU_TICKS],
+        };
+        report.resize(report.len().max(64), 0);
+        let at = address(words[1], words[2]) & !0x3f;
+        for (n, dword) in (0u64..).zip(report) {
+            self.memory.store(space, at + 4 * n, dword)?;
+        }
+        Ok(())
     }
 
     /// V8-130, V13-054.

@@ -207,6 +207,7 @@ impl Machine {
             0x23 => self.update_gtt(words),
             0x24 => self.store_register_mem(words),
             0x26 => self.flush_dw(words),
+            0x28 => self.report_perf_count(words),
             0x29 => self.load_register_mem(words),
             0x2a => self.load_register_reg(words),
             0x2e => self.copy_mem_mem(words),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use arctic_device_model::topology::EngineClass;
 
+use crate::differential::layout::{CONTEXT_CONTROL, OAR_CONTROL};
+
 /// Requester of a command (V13-044..047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requester {
@@ -26,6 +28,7 @@ pub struct Registers {
 const USERS: [u32; 9] = [0x094, 0x0c0, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c, 0x158];
 const USERS_OF_PIPES: [u32; 10] = [0x400, 0x404, 0x408, 0x40c, 0x410, 0x414, 0x418, 0x500, 0x504, 0x508];
 const USERS_OF_COPY: [u32; 2] = [0x200, 0x204];
+const USERS_OF_RENDER: [u32; 2] = [CONTEXT_CONTROL, OAR_CONTROL];
 /// FORCE_TO_NONPRIV (V8-186).
 const SLOTS: [(u32, u32); 3] = [(0x4d0, 12), (0x010, 4), (0x1d0, 4)];
 
@@ -45,6 +48,7 @@ impl Registers {
                 USERS.contains(&offset)
                     || self.pipes() && USERS_OF_PIPES.contains(&offset)
                     || self.class == EngineClass::Copy && USERS_OF_COPY.contains(&offset)
+                    || self.class == EngineClass::Render && USERS_OF_RENDER.contains(&offset)
             }
         }
     }
