@@ -41,7 +41,7 @@ pub struct Args {
     /// First run the workloads of `arctic boot`, in the same guest
     #[arg(long)]
     work: bool,
-    /// Time limit in seconds for one subtest
+    /// Time limit in seconds for one subtest; up to four times as long on a host with more runnable tasks than cores
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = seconds())]
     timeout: u64,
     /// Time limit in seconds for a guest's boot, each load of the driver, and its shutdown

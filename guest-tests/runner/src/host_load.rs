@@ -84,6 +84,11 @@ impl HostLoad {
         format!("{self}{}", if self.overloaded { ": overloaded" } else { "" })
     }
 
+    /// How many times as long as on an idle host work may take: the runnable tasks of a core in the last minute, from 1 to 4.
+    pub fn slowdown(&self) -> f64 {
+        (self.load / f64::from(self.cores.max(1))).clamp(1.0, 4.0)
+    }
+
     /// Returns `host overloaded` with the figures, if the host was overloaded.
     pub fn complaint(&self) -> Option<String> {
         self.overloaded.then(|| format!("host overloaded: {self}"))
@@ -154,6 +159,7 @@ mod tests {
         let busy = between(Some((5_000_000, 14_700_000)), 0, 12.3);
         assert_eq!(busy.summary(), "CPU pressure 97 %, load 12.3 on 2 cores: overloaded");
         assert_eq!(busy.complaint().unwrap(), "host overloaded: CPU pressure 97 %, load 12.3 on 2 cores");
+        assert_eq!([0.5, 3.0, 40.0].map(|load| between(None, 0, load).slowdown()), [1.0, 1.5, 4.0]);
         assert!(!between(None, 0, 3.9).overloaded && between(None, 0, 4.0).overloaded);
         assert_eq!(between(None, 1000, 0.5).complaint().unwrap(), "host overloaded: stolen 50 %, load 0.5 on 2 cores");
     }

@@ -53,7 +53,8 @@ pub struct Job {
     pub tests: Vec<Test>,
     /// Whether the workloads of a boot run before the tests, in the same guest.
     pub work: bool,
-    /// Time limit of one test; [`Options::limit`] applies to boot, driver load and shutdown.
+    /// Time limit of one test on a host with a core for each runnable task; longer on others ([`HostLoad::slowdown`]).
+    /// [`Options::limit`] applies to boot, driver load and shutdown.
     pub limit: Duration,
 }
 
@@ -134,6 +135,7 @@ pub fn run(
         on_result,
         progress,
         stage: options.limit,
+        limit: job.limit,
         card: CardReport::default(),
         guests: 0,
         clocks: Vec::new(),
@@ -229,6 +231,8 @@ struct Run<'a> {
     progress: &'a dyn Progress,
     /// Time limit of boot, driver load and shutdown.
     stage: Duration,
+    /// Time limit of a test in the present guest.
+    limit: Duration,
     log: File,
     card: CardReport,
     guests: u32,
@@ -276,7 +280,8 @@ impl Run<'_> {
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
         let first = tests[0].0;
         let card = options.card.as_ref().map(|_| self.address.clone());
-        let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, card };
+        self.limit = self.job.limit.mul_f64(Snapshot::take().until_now().slowdown());
+        let plan = Plan { tests, limit: self.limit.as_secs(), driver: options.driver, card };
         fs::write(setup.results(&self.spec)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;
         self.guests += 1;
@@ -370,7 +375,7 @@ impl Run<'_> {
                             *current = Some(number).filter(|number| *number < self.results.len());
                             wait = Wait::new("load its driver", self.stage);
                         }
-                        Message::Running => wait = Wait::new("", self.job.limit + GRACE),
+                        Message::Running => wait = Wait::new("", self.limit + GRACE),
                         Message::Ended(ended) => {
                             clocks.add(ended.clock, event.at);
                             *current = None;
