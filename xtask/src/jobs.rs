@@ -76,6 +76,13 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_perf"],
     },
     Job {
+        name: "busy-time",
+        minutes: 1,
+        tests: "busy time of two engines by the kernel's events, fdinfo, counter A0 and `arctic status` (an idle host)",
+        paths: &["device-model/xehpg/src/oa/", "device-model/xehpg/src/gt/observation.rs"],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- busy_time"],
+    },
+    Job {
         name: "compute",
         minutes: 12,
         tests: "kernels of OpenCL and Level Zero on seven VFs and in four guests; shares of an engine; 80 killed processes and 20 \

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+mod busy;
 mod kernels;
 mod own_guest;
 

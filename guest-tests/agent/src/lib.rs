@@ -6,6 +6,7 @@
 //! - `arctic guest info` prints the card's properties.
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
+//! - `arctic guest load` keeps engines busy for a part of the time, and measures it by each counter.
 //! - `arctic guest flr` resets a VF repeatedly and checks each reset.
 //! - `arctic guest compute` runs kernels through OpenCL and Level Zero.
 //! - `arctic guest passthrough` passes VFs on to inner guests.
@@ -21,6 +22,7 @@ mod hang;
 mod i915;
 mod info;
 pub mod kernel_log;
+mod load;
 mod mapping;
 pub mod number;
 mod observation;
@@ -28,6 +30,7 @@ pub mod passthrough;
 pub mod path;
 pub mod pci_address;
 mod picture;
+mod pmu;
 pub mod report;
 mod stress;
 mod submit;
@@ -57,6 +60,9 @@ enum Command {
     Submit(submit::Submit),
     /// Hang an engine and copy the driver's dump
     Hang(hang::Hang),
+    /// Keep engines busy for a part of the time, and print how long they were busy by the kernel's events, by fdinfo and by the
+    /// observation unit
+    Load(load::Load),
     /// Reset a VF repeatedly; after each reset it must respond and its local memory must read as zero
     Flr(flr::Flr),
     /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
@@ -87,6 +93,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Command::Info(info) => info::run(info).map(|()| true),
         Command::Submit(submit) => submit::run(submit).map(|()| true),
         Command::Hang(hang) => hang::run(hang).map(|()| true),
+        Command::Load(load) => load::run(load).map(|()| true),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
         Command::Compute(compute) => compute::run(compute),

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! `arctic guest load`: keeps engines busy for a part of the time, and prints how long they were busy by each counter that
+//! the driver and the card have.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use arctic_mi::Compare;
+use serde::Serialize;
+
+use super::batch::Batch;
+use super::checks::observation::{BusyClocks, BusyStream};
+use super::device::{Device, Engine};
+use super::pmu::{Event, Pmu};
+use super::submit::find;
+use super::sysfs::Sysfs;
+use super::vm::Place;
+
+/// Time from one batch of an engine to the next one.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Time limit of a batch beyond its part of the period.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Which engines are loaded, and for how long.
+#[derive(Debug, clap::Args)]
+pub struct Load {
+    /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95. An engine with a larger one is busy
+    /// whenever one with a smaller one is
+    #[arg(value_name = "ENGINE=PERCENT", required = true)]
+    engines: Vec<EngineLoad>,
+    /// How long, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    seconds: u64,
+    /// Use this render node instead of the first that belongs to the card's driver
+    #[arg(long, value_name = "NODE")]
+    device: Option<PathBuf>,
+}
+
+/// An engine and its load in percent.
+#[derive(Clone, Debug)]
+struct EngineLoad {
+    name: String,
+    percent: u32,
+}
+
+impl FromStr for EngineLoad {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, percent) = text.split_once('=').ok_or_else(|| format!("`{text}` has no percentage: rcs0=30"))?;
+        match percent.parse() {
+            Ok(percent @ 1..=95) => Ok(EngineLoad { name: name.to_owned(), percent }),
+            _ => Err(format!("`{percent}` is not a percentage from 1 to 95")),
+        }
+    }
+}
+
+/// How long an engine was busy, in seconds.
+#[derive(Debug, Serialize)]
+struct Busy {
+    engine: String,
+    /// By the events engine-active-ticks of the kernel's performance monitoring; `None` if the kernel has none.
+    pmu: Option<f64>,
+    /// By the cycles of the file's entry in `/proc/self/fdinfo`.
+    fdinfo: f64,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// Duration of the load.
+    seconds: f64,
+    engines: Vec<Busy>,
+    /// Seconds in which any engine was busy, by counter A0 of the observation unit; `None` on a virtual function.
+    a0: Option<f64>,
+}
+
+/// Loads the engines and prints the report as JSON. For a second before and after that nothing is submitted, so that the card can be
+/// looked at from outside.
+pub fn run(load: &Load) -> Result<()> {
+    let device = Device::open(load.device.as_deref())?;
+    let engines = load
+        .engines
+        .iter()
+        .map(|wanted| Ok((find(&device, &wanted.name)?, wanted.percent)))
+        .collect::<Result<Vec<_>>>()?;
+    let address = Sysfs::default().address_of(&device.path).context("the render node has no device")?;
+    let pmu = Pmu::of_card(&address).ok();
+    let duration = Duration::from_secs(load.seconds.clamp(1, 3600));
+    let clock = device.gts()?.first().context("the card has no GT")?.reference_clock;
+    println!("loading {}", load.engines.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", "));
+    thread::sleep(Duration::from_secs(1));
+    let mut stream = BusyStream::open(&device)?;
+    let begin = Instant::now() + Duration::from_millis(100);
+    let (mut busy, mut clocks) = (Vec::new(), None);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| -> Result<()> {
+        let loads: Vec<_> = engines
+            .iter()
+            .map(|(engine, percent)| {
+                let event = pmu.as_ref().and_then(|pmu| pmu.engine_event("engine-active-ticks", *engine, 0).ok());
+                let path = device.path.clone();
+                scope.spawn(move || keep_busy(&path, *engine, *percent, event, begin, duration, clock))
+            })
+            .collect();
+        let watcher = stream.as_mut().map(|stream| {
+            let done = &done;
+            scope.spawn(move || stream.follow(done))
+        });
+        for load in loads {
+            busy.push(load.join().expect("a load does not panic")?);
+        }
+        // The newest report is visible when the next one has been written.
+        thread::sleep(Duration::from_millis(50));
+        done.store(true, Ordering::Relaxed);
+        if let Some(watcher) = watcher {
+            clocks = Some(watcher.join().expect("the watcher does not panic")?);
+        }
+        Ok(())
+    })?;
+    let a0 = clocks.map(|BusyClocks { busy, seconds }| busy * seconds);
+    println!("{}", serde_json::to_string(&Report { seconds: duration.as_secs_f64(), engines: busy, a0 })?);
+    thread::sleep(Duration::from_secs(1));
+    Ok(())
+}
+
+/// Keeps an engine busy for `percent` of each period, by a batch that waits for the CPU.
+fn keep_busy(
+    path: &Path,
+    engine: Engine,
+    percent: u32,
+    mut event: Option<Event>,
+    begin: Instant,
+    duration: Duration,
+    clock: u32,
+) -> Result<Busy> {
+    let device = Device::open(Some(path))?;
+    let vm = device.vm()?;
+    let queue = vm.queue(engine)?;
+    let flag = vm.buffer(Place::System, 4096)?;
+    let buffer = vm.buffer(Place::System, 4096)?;
+    let mut batch = Batch::at(buffer.address());
+    batch.semaphore_wait(flag.address(), Compare::NotEqual, 0);
+    batch.batch_buffer_end();
+    buffer.load(&batch)?;
+    let mut value = || event.as_mut().map(Event::value).transpose();
+    let before = (value()?, cycles(&device, engine)?);
+    let mut next = begin;
+    while next < begin + duration {
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        flag.mapping().write_u32(0, 0);
+        let fence = queue.submit(buffer.address())?;
+        let end = next + PERIOD * percent / 100;
+        thread::sleep(end.saturating_duration_since(Instant::now()));
+        flag.mapping().write_u32(0, 1);
+        queue.wait(&fence, TIMEOUT)?;
+        next += PERIOD;
+    }
+    let after = (value()?, cycles(&device, engine)?);
+    let seconds = |ticks: u64| ticks as f64 / f64::from(clock);
+    let pmu = after.0.zip(before.0).map(|(after, before)| seconds(after.saturating_sub(before)));
+    Ok(Busy { engine: engine.name(), pmu, fdinfo: seconds(after.1.saturating_sub(before.1)) })
+}
+
+/// Cycles of the engine's class that the device's file has used: `drm-cycles-rcs` and so on.
+fn cycles(device: &Device, engine: Engine) -> Result<u64> {
+    let path = format!("/proc/self/fdinfo/{}", device.file().as_raw_fd());
+    let text = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    let name = engine.name();
+    let class = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let found = cycles_in(&text, class);
+    ensure!(found.is_some(), "{path} has no drm-cycles-{class}");
+    Ok(found.unwrap_or(0))
+}
+
+fn cycles_in(fdinfo: &str, class: &str) -> Option<u64> {
+    let lines = fdinfo.lines().filter_map(|line| line.strip_prefix("drm-cycles-")?.split_once(':'));
+    lines.filter(|(of, _)| *of == class).find_map(|(_, value)| value.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_are_those_of_the_class() {
+        let text = "drm-driver:\txe\ndrm-cycles-rcs:\t120\ndrm-total-cycles-rcs:\t999\ndrm-cycles-ccs:\t7\n";
+        assert_eq!(
+            [cycles_in(text, "rcs"), cycles_in(text, "ccs"), cycles_in(text, "bcs")],
+            [Some(120), Some(7), None]
+        );
+    }
+
+    #[test]
+    fn loads_are_read() {
+        let load: EngineLoad = "ccs0=70".parse().unwrap();
+        assert_eq!((load.name.as_str(), load.percent), ("ccs0", 70));
+        for text in ["ccs0", "ccs0=", "ccs0=0", "ccs0=96", "ccs0=x"] {
+            assert!(text.parse::<EngineLoad>().is_err(), "{text}");
+        }
+    }
+}
