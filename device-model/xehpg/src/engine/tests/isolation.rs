@@ -81,7 +81,7 @@ fn a_virtual_function_reads_nothing_of_others() {
                 .flat_map(|(n, offset)| [MI_STORE_REGISTER_MEM | 2, *offset, (VA + OUT) as u32 + 4 * n as u32, 0])
                 .collect();
             for offset in &offsets {
-                bench.gt.registers.set(*offset, SECRET | offset & 0xff);
+                bench.gt.registers.set_all(*offset, SECRET | offset & 0xff);
             }
             assert_eq!(submit_long(&mut bench, &commands, privileged), Outcome::Complete);
             for (n, offset) in offsets.iter().enumerate() {

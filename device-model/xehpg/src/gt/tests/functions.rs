@@ -141,7 +141,7 @@ fn a_vf_accesses_no_register_of_the_card() {
     assert!(modelled.len() > 2000 && [dsm, dsm + 4, gsm, gsm + 4].iter().all(|offset| modelled.contains(offset)));
     let canary = |offset: u32| offset.wrapping_mul(0x9e37_79b9) | 1;
     for offset in modelled.iter().copied().filter(|offset| !accessible(*offset)) {
-        gt.registers.set(offset, canary(offset));
+        gt.registers.set_all(offset, canary(offset));
     }
     for offset in (0..4 << 20).step_by(4).filter(|offset| !accessible(*offset)) {
         assert_eq!(gt.mmio_read(vf, offset), 0, "{offset:#x}");
