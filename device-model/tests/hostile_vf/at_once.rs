@@ -18,6 +18,7 @@ use arctic_test_support::vfs::others::*;
 use arctic_test_support::vfs::world::{Time, held, lines};
 
 use crate::attacks::attack;
+use crate::kernels;
 use crate::{Watchdog, aim, listing};
 
 /// Runs jobs on another VF until `stop` is set; returns the number of completed jobs.
@@ -51,7 +52,19 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
 /// FLR at random times; two other VFs must complete their work.
 #[test]
 fn workers_and_resets_at_once() {
-    let watchdog = Watchdog::new("everything at once");
+    let registers = listing(&VfBench::new(true));
+    attacks_and_resets("everything at once", |bench, random| attack(bench, random, &registers));
+}
+
+/// The same with walkers alone, which engines and clusters execute.
+#[test]
+fn kernels_on_several_workers_and_resets() {
+    attacks_and_resets("kernels on several workers", kernels::attack);
+}
+
+/// Performs attacks while three workers run, entries change and the attacker is reset.
+fn attacks_and_resets(what: &'static str, attack: impl Fn(&mut VfBench, &mut Random)) {
+    let watchdog = Watchdog::new(what);
     let share = Quota { preempt_timeout_us: 2_000_000, ..QUOTA };
     let mut bench = VfBench::with(true, Some(share), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
@@ -59,7 +72,6 @@ fn workers_and_resets_at_once() {
     fill(&bench);
     bench.attacker.disturbed = true;
     let before = snapshot(&bench, false);
-    let registers = listing(&bench);
     let workers = Workers::start(bench.card.clone(), 3).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let until = |stop: &Arc<AtomicBool>| {
@@ -94,7 +106,7 @@ fn workers_and_resets_at_once() {
     let end = Instant::now() + Duration::from_millis(setting("ARCTIC_HOSTILE_STRESS_MS", 2000));
     let mut attacks = 0;
     while Instant::now() < end {
-        attack(&mut bench, &mut random, &registers);
+        attack(&mut bench, &mut random);
         attacks += 1;
     }
     stop.store(true, Ordering::Relaxed);
@@ -105,6 +117,8 @@ fn workers_and_resets_at_once() {
     drop(workers);
     assert_eq!(bench.card.panics(), 0);
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
+    let kernels = bench.card.status().functions[ATTACKER.index()].kernels;
+    assert!(kernels.is_some_and(|kernels| kernels.instructions > 0), "{kernels:?}");
     for victim in &bench.victims {
         // Each job rewrites its ring, so it is cleared before the comparison.
         victim.write_words(Vf::ring(1, 0), &[0; 8]);
