@@ -208,6 +208,9 @@ impl Card {
         let reaches_memory =
             matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_) | TlbInvalidate);
         if reaches_memory && self.gt.memory.may_wait_for_client(function) {
+            if request == StartGucDma && self.start_dma_without_messages() {
+                return;
+            }
             if request == TlbInvalidate {
                 // Usually no step waits for the client. i915 before 6.8 polls the register for 4 ms only, in which a
                 // worker may not run.
@@ -231,12 +234,24 @@ impl Card {
         self.carry_out_now(function, request);
     }
 
+    /// Executes a transfer of the GuC's DMA engine, if it needs no message to the client and the GuC's lock is free. Returns
+    /// whether it is complete. Firmware is mostly in local memory, and drivers poll for the end for 100 ms only, in which a
+    /// worker may not run.
+    fn start_dma_without_messages(&self) -> bool {
+        // Otherwise it would overtake requests before it.
+        if !self.deferred.is_empty() {
+            return false;
+        }
+        let views = self.gt.memory.views_without_messages();
+        self.guc.try_lock().is_some_and(|mut guc| !guc.start_dma(&self.gt, &self.engines, &views))
+    }
+
     fn carry_out_now(&self, function: Function, request: SideEffect) {
         match request {
             SideEffect::NotifyGuc => self.notify_guc(function),
             SideEffect::ServeDoorbells => self.kick_guc(function.bit()),
             SideEffect::StartGucDma => {
-                let again = self.guc_for(function).start_dma(&self.gt, &self.engines);
+                let again = self.guc_for(function).start_dma(&self.gt, &self.engines, &self.gt.memory.views());
                 // At the end of the queue: the client may have to send another request before it answers.
                 if again && self.deferred.push(request).is_ok() {
                     self.wake_workers();

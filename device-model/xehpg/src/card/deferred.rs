@@ -59,6 +59,11 @@ impl Deferred {
         Ok(())
     }
 
+    /// Returns whether no request waits or is being executed.
+    pub fn is_empty(&self) -> bool {
+        !self.waiting.load(Ordering::Acquire) && !self.taken.load(Ordering::Acquire)
+    }
+
     /// Executes the next request, unless another thread is executing one. Returns whether a request was executed.
     pub fn next(&self, carry_out: impl FnOnce(SideEffect)) -> bool {
         if !self.waiting.load(Ordering::Acquire) || self.taken.swap(true, Ordering::AcqRel) {

@@ -140,18 +140,27 @@ impl Card {
     }
 
     /// Handles a notification of the GuC by `function` that arrived as an event (contract B.6), and requests a GuC step. A
-    /// mailbox request is processed here, unless this may have to request memory from the function's client; the GuC
-    /// step then processes it. The caller must either run the step ([`Card::poll_guc`]) or wake a worker
+    /// mailbox request is processed here, unless this may have to wait for the function's client; the GuC step then
+    /// processes it. The caller must either run the step ([`Card::poll_guc`]) or wake a worker
     /// ([`Card::wake_workers`]).
     pub fn post_guc_notification(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
-        if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.may_wait_for_client(function) {
-            let mut guc = self.guc_for(function);
+        if Guc::mailbox_holds_request(&self.gt, function) {
+            let guc = if !self.gt.memory.may_wait_for_client(function) {
+                Some(self.guc_for(function))
+            } else if Guc::mailbox_waits_for_steps(&self.gt, function) {
+                None
+            } else {
+                // The driver waits for 50 ms, in which a worker may not run. The GuC's step may wait for this thread.
+                self.guc.try_lock()
+            };
             // The function may have ceased to exist since the write. Its request is then dropped.
-            if self.enabled(function) {
-                guc.mailbox(&self.gt, &self.engines, function);
+            if let Some(mut guc) = guc
+                && self.enabled(function)
+            {
+                guc.mailbox(&self.gt, &self.engines, &self.gt.memory.views_without_messages(), function);
             }
         }
         self.guc_pending.notify(function.bit());

@@ -28,6 +28,11 @@ impl GucUnit {
         self.contention.lock_guc(&self.guc, waiting)
     }
 
+    /// Takes the lock if it is free and nobody waits for it.
+    pub(super) fn try_lock(&self) -> Option<MutexGuard<'_, Guc>> {
+        self.guc.try_lock()
+    }
+
     /// Takes the lock for a step, after the threads that wait for it now. Until the lock is acquired, the functions that
     /// the step serves are recorded in [`GucPending`](super::GucPending).
     pub(super) fn lock_for_step(&self) -> MutexGuard<'_, Guc> {

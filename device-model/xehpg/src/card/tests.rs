@@ -87,24 +87,75 @@ const QUOTA: Quota = Quota {
     preempt_timeout_us: 0,
 };
 
-/// Requests that may need guest memory from the client are not executed on the thread of the register write. A reset of
-/// engines executes them first; a reset of the card drops them.
+/// A transfer of the GuC's DMA engine from the start of the GGTT, of which the first page has this entry, to SRAM.
+struct Transfer<'c>(&'c Card);
+
+impl<'c> Transfer<'c> {
+    const CONTROL: u64 = 0xc314;
+
+    fn from(card: &'c Card, entry: u64) -> Transfer<'c> {
+        card.gt.memory.ggtt().set_entry(0, GgttEntry::from(entry));
+        card.gt.memory.invalidate(ALL_FUNCTIONS);
+        let transfer = Transfer(card);
+        // The address spaces of source and target are in bits 20:16 of the high dwords.
+        for (offset, value) in [(0xc300, 0), (0xc304, 8 << 16), (0xc308, 0), (0xc30c, 6 << 16), (0xc310, 64)] {
+            transfer.write(offset, value);
+        }
+        transfer
+    }
+
+    fn write(&self, offset: u64, value: u32) {
+        self.0.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
+    }
+
+    fn start(&self) {
+        self.write(Self::CONTROL, 0x0001_0001);
+    }
+
+    fn goes_on(&self) -> bool {
+        read(self.0, Function::PF, Self::CONTROL) & 1 == 1
+    }
+}
+
+/// Entries of the GGTT: a page of local memory, and one of guest memory.
+const LOCAL_PAGE: u64 = 3;
+const GUEST_PAGE: u64 = 0x10_0001;
+
+/// Requests that need guest memory from the client are not executed on the thread of the register write. A reset of engines
+/// executes them first; a reset of the card drops them.
 #[test]
-fn work_that_may_wait_for_the_client_runs_on_a_worker() {
-    const DMA_CTRL: u64 = 0xc314;
+fn work_that_waits_for_the_client_runs_on_a_worker() {
     let card = with_client_memory();
-    let write = |offset: u64, value: u32| card.write_gttmmadr(Function::PF, offset, &value.to_le_bytes());
-    let goes_on = || read(&card, Function::PF, DMA_CTRL) & 1 == 1;
-    write(DMA_CTRL, 0x0011_0011);
-    assert!(goes_on());
+    let transfer = Transfer::from(&card, GUEST_PAGE);
+    transfer.start();
+    assert!(transfer.goes_on());
     card.step();
-    assert!(!goes_on());
-    write(DMA_CTRL, 0x0011_0011);
-    write(0x941c, 1 << 2);
-    assert!(!goes_on(), "executed before the reset");
-    write(DMA_CTRL, 0x0011_0011);
+    assert!(!transfer.goes_on());
+    transfer.start();
+    transfer.write(0x941c, 1 << 2);
+    assert!(!transfer.goes_on(), "executed before the reset");
+    transfer.start();
     card.reset_card();
     assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
+}
+
+/// A transfer in local memory needs no message to the client, and is complete when the register write is: drivers wait for 100 ms
+/// only. It is left to a worker if the GuC is busy, and behind requests before it.
+#[test]
+fn transfers_in_local_memory_are_complete_with_the_register_write() {
+    let card = with_client_memory();
+    let transfer = Transfer::from(&card, LOCAL_PAGE);
+    transfer.start();
+    assert!(!transfer.goes_on());
+    {
+        let _busy = card.guc();
+        transfer.start();
+        assert!(transfer.goes_on());
+    }
+    transfer.start();
+    assert!(transfer.goes_on(), "the one before is not executed yet");
+    while card.carry_out_deferred() {}
+    assert!(!transfer.goes_on());
 }
 
 /// A TLB invalidation waits for the steps of the engines, which may wait for the client that writes the register. If they do
@@ -135,19 +186,78 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
     assert_eq!(busy(), 0);
 }
 
-/// A mailbox request that may need guest memory from the client is processed in the GuC's step.
-#[test]
-fn a_mailbox_request_is_left_to_a_worker() {
-    const MAILBOX: u64 = 0x19_0240;
+/// A mailbox request of a function with memory that is accessed by messages.
+struct Mailbox<'c>(&'c Card);
+
+impl Mailbox<'_> {
+    const AT: u64 = 0x19_0240;
+    const SUCCESS: u32 = 0xf000_0000;
+
+    fn request(&self, words: [u32; 4]) -> u32 {
+        for (n, word) in (0..).zip(words) {
+            self.0.write_gttmmadr(VF1, Self::AT + 4 * n, &word.to_le_bytes());
+        }
+        self.0.post_guc_notification(VF1);
+        self.reply()
+    }
+
+    fn reply(&self) -> u32 {
+        read(self.0, VF1, Self::AT)
+    }
+}
+
+fn provisioned() -> Arc<Card> {
     let card = with_client_memory();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
     while card.step() == WorkStatus::Busy {}
-    card.write_gttmmadr(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
-    card.post_guc_notification(VF1);
-    assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
+    card
+}
+
+/// A mailbox request is answered before the notification is complete: the driver waits for 50 ms only. It is left to the GuC's
+/// step if it may wait for steps of engines, or if the GuC is busy: each may wait for the client that notifies.
+#[test]
+fn mailbox_requests_are_answered_at_once() {
+    const MATCH_VERSION: u32 = 0x5500;
+    const VF_RESET: u32 = 0x5507;
+    let card = provisioned();
+    let mailbox = Mailbox(&card);
+    assert_eq!(mailbox.request([MATCH_VERSION, 0, 0, 0]), Mailbox::SUCCESS);
+    assert_eq!(mailbox.request([VF_RESET, 0, 0, 0]), VF_RESET);
     card.step();
-    assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
+    assert_eq!(mailbox.reply(), Mailbox::SUCCESS);
+    let busy = card.guc();
+    assert_eq!(mailbox.request([MATCH_VERSION, 0, 0, 0]), MATCH_VERSION);
+    drop(busy);
+    card.step();
+    assert_eq!(mailbox.reply(), Mailbox::SUCCESS);
+}
+
+/// A request with an access that is a message to the client is no error: it is executed by the GuC's step.
+#[test]
+fn mailbox_requests_that_need_messages_are_left_to_a_worker() {
+    const SELF_CFG: u32 = 0x0508;
+    const CONTROL_CTB: u32 = 0x4509;
+    let card = provisioned();
+    let mailbox = Mailbox(&card);
+    let (first, _) = card.function_state(VF1).ggtt().next().unwrap();
+    for page in first..first + 3 {
+        card.gt.memory.ggtt().set_entry(page, GgttEntry::from(0x10_0000 | u64::from(VF1.number()) << 2 | 1));
+    }
+    let at = (first as u32) << 12;
+    for (key, len, value) in [
+        (0x0902, 2, at + 0x1000),
+        (0x0903, 2, at),
+        (0x0904, 1, 0x1000),
+        (0x0905, 2, at + 0x2000),
+        (0x0906, 2, at + 0x40),
+        (0x0907, 1, 0x1000),
+    ] {
+        assert_eq!(mailbox.request([SELF_CFG, key << 16 | len, value, 0]) & !1, Mailbox::SUCCESS, "{key:#x}");
+    }
+    assert_eq!(mailbox.request([CONTROL_CTB, 1, 0, 0]), CONTROL_CTB);
+    card.step();
+    assert_eq!(mailbox.reply() >> 28, 0xe, "the client refuses the access");
 }
 
 /// A step delays other functions that wait for the GuC's lock, a GuC step, an engine's lock, or an engine for their

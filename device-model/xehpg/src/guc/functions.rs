@@ -49,6 +49,8 @@ pub struct GucFunction {
     pub(super) complaints: u8,
     /// For how long a request has been repeated because the client does not answer its accesses.
     pub(super) repeats: RetryTime,
+    /// The same of the request in the mailbox.
+    pub(super) mailbox_repeats: RetryTime,
     /// Contexts whose work could not be read because the client did not answer, by the function's own ids.
     pub(super) unchecked: BTreeSet<u16>,
     /// For how long the client has not answered when they were checked again.

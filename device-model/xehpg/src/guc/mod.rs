@@ -23,7 +23,7 @@ use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
 use crate::host::{Function, RetryTime, functions};
 use crate::interrupts::DMA_DONE;
-use crate::memory::{Tlb, ggtt};
+use crate::memory::{GuestMappings, Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::{DMA_CTRL, DmaCtrl, GUC_STATUS};
 use crate::units::Units;
@@ -105,16 +105,16 @@ impl Guc {
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
     ///
-    /// Returns whether the function's client has not answered an access, and the call must be repeated soon; DMA_CTRL still
-    /// shows the transfer.
-    pub fn start_dma(&mut self, gt: &Gt, engines: &Engines) -> bool {
+    /// Returns whether the function's client has not answered an access through `views`, and the call must be repeated soon; DMA_CTRL
+    /// still shows the transfer.
+    pub fn start_dma(&mut self, gt: &Gt, engines: &Engines, views: &GuestMappings<'_>) -> bool {
         // Read once: a vCPU may write the register, which has no lock, during the transfer.
         let control: DmaCtrl = gt.registers.fields();
         if !control.start() || gt.guc_disabled() {
             return false;
         }
         let may_repeat = self.retry_time.may_repeat(gt.clock.now(), MOST_UNANSWERED);
-        if self.state.is_none() && self.transfer(gt, engines, control, may_repeat) {
+        if self.state.is_none() && self.transfer(gt, engines, views, control, may_repeat) {
             return true;
         }
         self.retry_time.end();
@@ -123,9 +123,15 @@ impl Guc {
     }
 
     /// Carries out a transfer. Returns whether it must be repeated, if it may be: an access was not answered.
-    fn transfer(&mut self, gt: &Gt, engines: &Engines, control: DmaCtrl, may_repeat: bool) -> bool {
-        let views = gt.memory.views();
-        let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
+    fn transfer(
+        &mut self,
+        gt: &Gt,
+        engines: &Engines,
+        views: &GuestMappings<'_>,
+        control: DmaCtrl,
+        may_repeat: bool,
+    ) -> bool {
+        let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
         let programmed = Transfer::programmed(gt, control);
         let run = |transfer: Transfer| self.dma.run(gt, &mut gam, transfer).map(|()| transfer);
         let done = programmed.and_then(run);
@@ -222,16 +228,20 @@ impl Guc {
         mailbox::holds_request(gt, function)
     }
 
+    /// Returns whether the mailbox request of `function` may wait for steps of engines, which may wait for its client.
+    pub fn mailbox_waits_for_steps(gt: &Gt, function: Function) -> bool {
+        mailbox::waits_for_steps(gt, function)
+    }
+
     /// Executes the mailbox request of `function`, if any, and writes the reply. Called during the write to
-    /// GUC_HOST_INTERRUPT, before that write completes. If handling the request may block on the function's client,
-    /// [`Guc::step`] calls it instead.
-    pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+    /// GUC_HOST_INTERRUPT, before that write completes. A request that may wait for the function's client there, and one
+    /// with an access that was not answered through `views`, is executed by [`Guc::step`].
+    pub fn mailbox(&mut self, gt: &Gt, engines: &Engines, views: &GuestMappings<'_>, function: Function) {
         let Some(state) = &mut self.state else { return };
         if !mailbox::holds_request(gt, function) {
             return;
         }
-        let views = gt.memory.views();
-        let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, function, &mut self.out);
+        let mut ctx = GucCtx::new(gt, engines, &self.units, views, &mut self.tlb, function, &mut self.out);
         mailbox::answer(state, &mut ctx);
     }
 
@@ -281,9 +291,10 @@ impl Guc {
         engines.take_reports(&mut self.reports);
         // Mailbox requests that were not executed during the notification, because they may block on the function's
         // client.
-        for function in functions(notified).filter(|function| mailbox::holds_request(gt, *function)) {
+        let again = self.state.as_mut().map_or(0, |state| std::mem::take(&mut state.unanswered_mailboxes));
+        for function in functions(notified | again).filter(|function| mailbox::holds_request(gt, *function)) {
             if gt.memory.may_wait_for_client(function) {
-                self.mailbox(gt, engines, function);
+                self.mailbox(gt, engines, &gt.memory.views(), function);
             }
         }
         let Some(state) = &mut self.state else { return Step::default() };

@@ -72,6 +72,8 @@ pub struct GucState {
     pub(super) unnotified: u64,
     /// Functions with a CT buffer that was inaccessible.
     pub(super) inaccessible: u64,
+    /// Functions with a request in the mailbox that is to be executed again, because an access was not answered.
+    pub(super) unanswered_mailboxes: u64,
     /// Next function to serve.
     pub(super) next: Function,
     pub(super) slpc: Slpc,
@@ -98,6 +100,7 @@ impl GucState {
             unsent: 0,
             unnotified: 0,
             inaccessible: 0,
+            unanswered_mailboxes: 0,
             next: Function::PF,
             slpc: Slpc::default(),
             log_control: 0,
@@ -126,7 +129,8 @@ impl GucState {
 
     /// Records that nothing is to be done for the CT buffers of `function`.
     pub fn drop_pending(&mut self, function: Function) {
-        for set in [&mut self.pending, &mut self.unsent, &mut self.unnotified, &mut self.inaccessible] {
+        let waiting = [&mut self.inaccessible, &mut self.unanswered_mailboxes];
+        for set in [&mut self.pending, &mut self.unsent, &mut self.unnotified].into_iter().chain(waiting) {
             *set &= !function.bit();
         }
     }

@@ -74,7 +74,9 @@ impl GucState {
         step.merge(self.send(ctx));
         // From the end of the step, which may have waited for a client for longer than the pause.
         let ended = ctx.gt.clock.now();
-        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused | self.scheduler.unchecked();
+        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused
+            | self.unanswered_mailboxes
+            | self.scheduler.unchecked();
         let retry = match (self.unsent & !self.paused, out_of_reach) {
             (0, 0) => None,
             (0, _) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),

@@ -14,6 +14,7 @@ pub mod storage;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tlb;
+mod without_messages;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -34,6 +35,7 @@ use ppgtt::PageTableFormat;
 use region::SharedRegion;
 use storage::{FRAME, FrameBacking, Storage};
 pub use tlb::Tlb;
+use without_messages::WithoutMessages;
 
 /// An address space of the GT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -189,7 +191,17 @@ impl Memory {
     /// Cache of guest mappings for one step of the GuC, or another operation with the GuC's lock held; must not be held
     /// beyond its end.
     pub fn views(&self) -> GuestMappings<'_> {
-        GuestMappings { dma: &*self.dma, taken: [const { OnceLock::new() }; FUNCTIONS], step: None }
+        self.views_of(true, None)
+    }
+
+    /// The same, but an access that would be a message to a function's client fails at once, and counts as unanswered
+    /// ([`GuestMappings::unanswered`]): for a thread that may be the one that receives the client's messages.
+    pub fn views_without_messages(&self) -> GuestMappings<'_> {
+        self.views_of(false, None)
+    }
+
+    fn views_of<'m>(&'m self, messages: bool, step: Option<Step<'m>>) -> GuestMappings<'m> {
+        GuestMappings { dma: &*self.dma, messages, taken: [const { OnceLock::new() }; FUNCTIONS], step }
     }
 
     /// Cache of guest mappings for one step of `unit` and all threads that execute parts of it, or another operation
@@ -199,8 +211,7 @@ impl Memory {
     pub fn step_views(&self, unit: impl Into<UnitId>) -> GuestMappings<'_> {
         let functions = &self.steps[unit.into().index()];
         debug_assert!(!functions.contains(ALL_FUNCTIONS), "the unit's last step has not ended");
-        let taken = [const { OnceLock::new() }; FUNCTIONS];
-        GuestMappings { dma: &*self.dma, taken, step: Some(Step(functions)) }
+        self.views_of(true, Some(Step(functions)))
     }
 
     /// Returns whether the current step of `unit` may use memory of `functions` (one bit each) by translations or
@@ -525,6 +536,8 @@ impl Memory {
 /// that execute a step share them, so the step cannot end before its last thread has.
 pub struct GuestMappings<'m> {
     dma: &'m dyn Dma,
+    /// Accesses may be messages to clients.
+    messages: bool,
     taken: [OnceLock<Arc<dyn DmaView>>; FUNCTIONS],
     /// Declared last: the record of the step ends after the mappings have been released.
     step: Option<Step<'m>>,
@@ -555,6 +568,9 @@ impl GuestMappings<'_> {
     /// The mappings of `function`, on whose behalf the step runs or whose GGTT pages it has accessed.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn of(&self, function: Function) -> &dyn DmaView {
-        &**self.taken[function.index()].get_or_init(|| self.dma.view(function))
+        &**self.taken[function.index()].get_or_init(|| {
+            let view = self.dma.view(function);
+            if self.messages || !view.may_wait_for_client() { view } else { Arc::new(WithoutMessages::new(view)) }
+        })
     }
 }

@@ -10,7 +10,7 @@ use crate::generation::Version;
 use crate::gt::Gt;
 use crate::guc::functions::client::State;
 use crate::guc::load::firmware;
-use crate::guc::messages::ctb::{Channel, Location};
+use crate::guc::messages::ctb::{Channel, Location, MOST_OUT_OF_REACH};
 use crate::guc::messages::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};
 use crate::guc::messages::sender::Sender;
 use crate::guc::scheduler::GucCtx;
@@ -48,8 +48,16 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
     header != 0 && !Header::from(header).from_guc()
 }
 
+/// Actions that take contexts off the engines.
+const STOPS_CONTEXTS: [u16; 1] = [0x5507];
+
+/// Returns whether the pending request may wait for steps of engines.
+pub fn waits_for_steps(gt: &Gt, function: Function) -> bool {
+    STOPS_CONTEXTS.contains(&Header::from(gt.mailbox_dword(function, 0)).code())
+}
+
 /// Executes the mailbox request of `ctx.function` and writes the reply. While a VF is paused, stopped or in reset, the
-/// request stays pending.
+/// request stays pending, and while its client does not answer an access: a handler changes nothing before its accesses.
 #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
@@ -70,6 +78,12 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         (Some(Type::Request), None) => Err(Error::UnknownAction),
         _ => Err(Error::ProtocolError),
     };
+    let repeats = &mut guc.of(function).mailbox_repeats;
+    if reply.is_err() && ctx.views.of(function).unanswered() && repeats.may_repeat(ctx.now, MOST_OUT_OF_REACH) {
+        guc.unanswered_mailboxes |= function.bit();
+        return;
+    }
+    repeats.end();
     match reply {
         Ok(_) => guc.count(function, |counters| counters.done += 1),
         Err(Error::UnknownAction) => guc.count(function, |counters| counters.unknown += 1),

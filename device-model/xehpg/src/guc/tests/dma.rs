@@ -284,7 +284,7 @@ fn a_fuse_disables_the_engine() {
     ] {
         host.gt.registers.set(offset, value);
     }
-    host.guc.start_dma(&host.gt, &host.engines);
+    host.guc.start_dma(&host.gt, &host.engines, &host.gt.memory.views());
     assert_eq!((host.gt.read(0xc314) & 1, host.gt.read(0xc000)), (1, 1));
     assert!(host.guc.firmware().is_none());
     host.guc.quotas = vec![Quota {

@@ -95,7 +95,7 @@ impl GucDriver for VfDriver<'_> {
 
     fn notify(&mut self) {
         let Host { gt, engines, guc, .. } = &mut self.rig.host;
-        guc.mailbox(gt, engines, self.vf.function());
+        guc.mailbox(gt, engines, &gt.memory.views(), self.vf.function());
     }
 }
 

@@ -53,7 +53,7 @@ fn a_transfer_is_repeated_while_the_client_does_not_answer() {
         let ram = image_by_messages(&mut host);
         ram.set_silent(true, 0x1000);
         for _ in 0..2 {
-            assert!(host.guc.start_dma(&host.gt, &host.engines));
+            assert!(host.guc.start_dma(&host.gt, &host.engines, &host.gt.memory.views()));
             assert_eq!(host.gt.registers.value(0xc314) & 1, 1, "the transfer is not complete");
             host.clock.advance(900_000_000);
         }

@@ -110,7 +110,7 @@ impl GucDriver for Host {
 
     fn notify(&mut self) {
         assert!(Guc::mailbox_holds_request(&self.gt, Function::PF));
-        self.guc.mailbox(&self.gt, &self.engines, Function::PF);
+        self.guc.mailbox(&self.gt, &self.engines, &self.gt.memory.views(), Function::PF);
     }
 }
 
@@ -200,7 +200,7 @@ impl Host {
     }
 
     fn start_dma(&mut self) -> u32 {
-        self.guc.start_dma(&self.gt, &self.engines);
+        self.guc.start_dma(&self.gt, &self.engines, &self.gt.memory.views());
         assert_eq!(self.gt.registers.value(0xc314) & 1, 0, "DMA is complete");
         self.gt.registers.value(0xc000)
     }

@@ -403,7 +403,8 @@ impl World {
         let kept = [1, 2, 3].map(|n| gt.mailbox_dword(vf.function(), n));
         gt.set_mailbox_dword(vf.function(), 0, 0x5509);
         gt.set_mailbox_dword(vf.function(), 1, 1);
-        self.rig.host.guc.mailbox(&self.rig.host.gt, &self.rig.host.engines, vf.function());
+        let host = &mut self.rig.host;
+        host.guc.mailbox(&host.gt, &host.engines, &host.gt.memory.views(), vf.function());
         let gt = &self.rig.host.gt;
         let answer = gt.mailbox_dword(vf.function(), 0);
         gt.set_mailbox_dword(vf.function(), 0, 0);
