@@ -31,7 +31,7 @@ fn the_engine_does_what_the_reference_does() {
             V8_137, V8_140, V8_145, V8_146, V8_147, V8_148, V8_149, V8_150, V8_151, V8_152, V8_153, V8_154, V8_155,
             V8_159, V8_163, V8_170, V8_171, V13_044, V13_045, V13_046, V13_047, V13_048, V13_052, V13_053, V13_054,
             V13_055, V13_056, V13_057, V13_059, V13_062, V13_065, V13_066, V13_067, V13_070, V13_076, V13_211, V13_219,
-            V13_220, V13_223, V13_230
+            V13_230
         ],
         "the engine's resulting state equals the state that a simple implementation of these items produces, \
         whether the context is interrupted or not"

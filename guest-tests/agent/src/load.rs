@@ -6,6 +6,7 @@ use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,20 +24,28 @@ use super::sysfs::Sysfs;
 use super::vm::Place;
 
 /// Time from one batch of an engine to the next one.
-const PERIOD: Duration = Duration::from_millis(20);
+const PERIOD: Duration = Duration::from_millis(100);
+/// Time between the batch of an engine and that of the next one.
+const GAP: Duration = Duration::from_micros(500);
 /// Time limit of a batch beyond its part of the period.
 const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Longest load.
+const MOST_SECONDS: u64 = 3600;
 
 /// Which engines are loaded, and for how long.
 #[derive(Debug, clap::Args)]
 pub struct Load {
-    /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95. An engine with a larger one is busy
-    /// whenever one with a smaller one is
+    /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95. They are busy one after the other if
+    /// that is possible, and otherwise at the same time
     #[arg(value_name = "ENGINE=PERCENT", required = true)]
     engines: Vec<EngineLoad>,
     /// How long, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     seconds: u64,
+    /// Load the engines until the standard input ends, for at most an hour
+    #[arg(long, conflicts_with = "seconds")]
+    until_eof: bool,
     /// Use this render node instead of the first that belongs to the card's driver
     #[arg(long, value_name = "NODE")]
     device: Option<PathBuf>,
@@ -92,21 +101,35 @@ pub fn run(load: &Load) -> Result<()> {
         .collect::<Result<Vec<_>>>()?;
     let address = Sysfs::default().address_of(&device.path).context("the render node has no device")?;
     let pmu = Pmu::of_card(&address).ok();
-    let duration = Duration::from_secs(load.seconds.clamp(1, 3600));
+    let seconds = if load.until_eof { MOST_SECONDS } else { load.seconds };
+    let duration = Duration::from_secs(seconds.clamp(1, MOST_SECONDS));
     let clock = device.gts()?.first().context("the card has no GT")?.reference_clock;
     println!("loading {}", load.engines.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", "));
     thread::sleep(Duration::from_secs(1));
     let mut stream = BusyStream::open(&device)?;
+    let together = engines.iter().map(|(_, percent)| percent).sum::<u32>() > 100;
+    let mut before = 0;
     let begin = Instant::now() + Duration::from_millis(100);
     let (mut busy, mut clocks) = (Vec::new(), None);
-    let done = AtomicBool::new(false);
+    let (ends, done) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
+    if load.until_eof {
+        let ends = ends.clone();
+        // Not joined: it may wait for the input for ever.
+        thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            ends.store(true, Ordering::Relaxed);
+        });
+    }
     thread::scope(|scope| -> Result<()> {
         let loads: Vec<_> = engines
             .iter()
             .map(|(engine, percent)| {
+                let offset = if together { Duration::ZERO } else { PERIOD * before / 100 };
+                before += percent;
                 let event = pmu.as_ref().and_then(|pmu| pmu.engine_event("engine-active-ticks", *engine, 0).ok());
                 let path = device.path.clone();
-                scope.spawn(move || keep_busy(&path, *engine, *percent, event, begin, duration, clock))
+                let times = Times { begin: begin + offset, duration, ends: &ends, clock };
+                scope.spawn(move || keep_busy(&path, *engine, *percent, event, times))
             })
             .collect();
         let watcher = stream.as_mut().map(|stream| {
@@ -130,16 +153,20 @@ pub fn run(load: &Load) -> Result<()> {
     Ok(())
 }
 
-/// Keeps an engine busy for `percent` of each period, by a batch that waits for the CPU.
-fn keep_busy(
-    path: &Path,
-    engine: Engine,
-    percent: u32,
-    mut event: Option<Event>,
+/// When engines are loaded.
+#[derive(Clone, Copy)]
+struct Times<'t> {
     begin: Instant,
     duration: Duration,
+    /// The load ends before that.
+    ends: &'t AtomicBool,
+    /// Rate of the timestamps in Hz.
     clock: u32,
-) -> Result<Busy> {
+}
+
+/// Keeps an engine busy for `percent` of each period, by a batch that waits for the CPU.
+fn keep_busy(path: &Path, engine: Engine, percent: u32, mut event: Option<Event>, times: Times<'_>) -> Result<Busy> {
+    let Times { begin, duration, ends, clock } = times;
     let device = Device::open(Some(path))?;
     let vm = device.vm()?;
     let queue = vm.queue(engine)?;
@@ -152,15 +179,16 @@ fn keep_busy(
     let mut value = || event.as_mut().map(Event::value).transpose();
     let before = (value()?, cycles(&device, engine)?);
     let mut next = begin;
-    while next < begin + duration {
+    while next < begin + duration && !ends.load(Ordering::Relaxed) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         flag.mapping().write_u32(0, 0);
         let fence = queue.submit(buffer.address())?;
-        let end = next + PERIOD * percent / 100;
+        let end = next + PERIOD * percent / 100 - GAP;
         thread::sleep(end.saturating_duration_since(Instant::now()));
         flag.mapping().write_u32(0, 1);
         queue.wait(&fence, TIMEOUT)?;
-        next += PERIOD;
+        // On a loaded host a period is longer.
+        next = (next + PERIOD).max(Instant::now().checked_sub(PERIOD).unwrap_or(next));
     }
     let after = (value()?, cycles(&device, engine)?);
     let seconds = |ticks: u64| ticks as f64 / f64::from(clock);
