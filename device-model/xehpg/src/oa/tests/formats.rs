@@ -78,10 +78,8 @@ fn reports_of_oar_and_oag_with_40_bits() {
 
 #[test]
 fn reports_of_oar_and_oag_with_64_bits() {
-    proves!(
-        [V13_223, V13_238],
-        "OAR, select 001b: a header of 64-bit fields, A0 to A35 of 64 bits, B and C: 384 bytes"
-    );
+    proves!(V13_238, "the format of OAR and OAG by the counter select");
+    proves_table!(V13_223, "OAR, select 001b: a header of 64-bit fields, A0 to A35 of 64 bits, B and C: 384 bytes");
     proves_table!(V13_225, "OAG, select 001b: the same with a row of A36, A37 and two blanks: 416 bytes");
     let oar: Vec<u32> = WIDE.into_iter().chain(wide(0..36)).chain(b_and_c()).collect();
     assert_eq!((report(of(FACTS.render, 1)), oar.len() * 4), (oar.clone(), 384));
@@ -94,8 +92,9 @@ fn reports_of_oar_and_oag_with_64_bits() {
 
 #[test]
 fn reports_of_oac() {
-    proves!(
-        [V13_224, V13_238],
+    proves!(V13_238, "the format of OAC by the counter select");
+    proves_table!(
+        V13_224,
         "OAC, select 001b: A0, A4, A7 to A20, A28 to A32, 0, A34, A35 of 64 bits, B and C: 288 bytes"
     );
     proves_table!(
