@@ -7,6 +7,7 @@
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
 //! - `arctic guest load` keeps engines busy for a part of the time, and measures it by each counter.
+//! - `arctic guest migrate` moves a VF and checks that its work goes on.
 //! - `arctic guest flr` resets a VF repeatedly and checks each reset.
 //! - `arctic guest compute` runs kernels through OpenCL and Level Zero.
 //! - `arctic guest passthrough` passes VFs on to inner guests.
@@ -24,6 +25,7 @@ mod info;
 pub mod kernel_log;
 mod load;
 mod mapping;
+mod migrate;
 pub mod number;
 mod observation;
 pub mod passthrough;
@@ -63,6 +65,8 @@ enum Command {
     /// Keep engines busy for a part of the time, and print how long they were busy by the kernel's events, by fdinfo and by the
     /// observation unit
     Load(load::Load),
+    /// Save, move, restore and resume a VF that is busy, by the files of xe's PF driver in debugfs
+    Migrate(migrate::Migrate),
     /// Reset a VF repeatedly; after each reset it must respond and its local memory must read as zero
     Flr(flr::Flr),
     /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
@@ -94,6 +98,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Command::Submit(submit) => submit::run(submit).map(|()| true),
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Load(load) => load::run(load).map(|()| true),
+        Command::Migrate(migrate) => migrate::run(migrate),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
         Command::Compute(compute) => compute::run(compute),
