@@ -117,7 +117,7 @@ impl Flexible {
             return 0;
         };
         let Some(row) = self.row(*coarse, class) else { return 0 };
-        let Some((unit, passes)) = self.units_and_instructions(*fine) else { return 0 };
+        let Some(FineFilter { unit, passes }) = self.fine_filter(*fine) else { return 0 };
         let units =
             |number: usize| row.is_none_or(|row| number / 4 == row) && unit.is_none_or(|unit| number % 4 == unit);
         let sum = |passes: &dyn Fn(InstructionClass) -> bool| work.profile.sum(units, passes);
@@ -148,20 +148,30 @@ impl Flexible {
         }
     }
 
-    /// The number of the units, and the instructions, that pass the fine filter; `None` if nothing passes (V13-254). No source that
-    /// this project has says which instructions are hybrid ones: none.
-    fn units_and_instructions(self, filters: Filters) -> Option<(Option<usize>, fn(InstructionClass) -> bool)> {
-        let all: fn(InstructionClass) -> bool = |_| true;
+    /// The fine filter; `None` if nothing passes (V13-254). No source that this project has says which instructions are hybrid ones:
+    /// none.
+    fn fine_filter(self, filters: Filters) -> Option<FineFilter> {
+        let instructions = |passes| Some(FineFilter { unit: None, passes });
         match (self.fine, filters) {
-            (0, _) => Some((None, all)),
-            (2, All) => Some((None, |class| class.operands == Operands::Ternary)),
-            (3, All) => Some((None, |class| class.operands == Operands::Binary)),
-            (4, All) => Some((None, |class| class.operands == Operands::Mov)),
-            (5, UnitsAndMessages) => Some((None, |class| class.pipe == Send)),
-            (fine @ 7..=10, _) => Some((usize::try_from(fine).ok().and_then(|fine| fine.checked_sub(7)), all)),
+            (0, _) => instructions(|_| true),
+            (2, All) => instructions(|class| class.operands == Operands::Ternary),
+            (3, All) => instructions(|class| class.operands == Operands::Binary),
+            (4, All) => instructions(|class| class.operands == Operands::Mov),
+            (5, UnitsAndMessages) => instructions(|class| class.pipe == Send),
+            (fine @ 7..=10, _) => {
+                Some(FineFilter { unit: usize::try_from(fine.checked_sub(7)?).ok(), passes: |_| true })
+            }
             _ => None,
         }
     }
+}
+
+/// What passes a fine filter.
+struct FineFilter {
+    /// Units with this number in their row; all without it.
+    unit: Option<usize>,
+    /// Instructions.
+    passes: fn(InstructionClass) -> bool,
 }
 
 /// What the counters count of the work of kernels on an engine, with these values of EU_PERF_CNTL0 to 6.
