@@ -13,9 +13,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use arctic_eu::exec::memory::{Addressing, Component, Dimensions, Image, Levels, Sampler};
 use arctic_eu::exec::{self, Budget, Environment, Group, Host, Program, Stop, Thread, Way};
-use arctic_eu::launch::memory::Space;
-use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings};
+use arctic_eu::launch::memory::{Space, State};
+use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings, parse_image_format};
 use arctic_eu::text::assemble;
 use arctic_eu::zebin::Zebin;
 use rustix::time::{ClockId, clock_gettime};
@@ -85,6 +86,8 @@ AFTER:
         case("local memory load", 0xffff, send("send.slm (16|M0) r20 r48 null:0 0x0 0x04200500")),
         case("atomic add, local memory", 0xffff, send("send.slm (16|M0) null r48 r60:2 0x0 0x0400050C")),
         case("atomic add, global memory", 0xffff, send("send.ugm (16|M0) null r40 r60:2 0x0 0x0400050C")),
+        case("sample, nearest", 0xffff, send("send.smpl (16|M0) r20 r60 null:0 0x0 0x08858000")),
+        case("sample, linear", 0xffff, send("send.smpl (16|M0) r20 r60 null:0 0x0 0x08858100")),
         case("branch, divergent", 0xffff, branch.into()),
         case("integer division's core", 0xffff, division.into()),
     ]
@@ -103,6 +106,31 @@ fn fast(code: &Program, thread: &mut Thread, environment: &mut Environment<'_>, 
     exec::run(code, thread, environment, Budget::instructions(budget), Way::Fast, &mut ())
 }
 
+/// Adds an image of 64 by 64 texels as entry 0 of the binding table, and samplers 0 for the nearest texel and 1 for a linear filter.
+fn add_picture(space: &mut Space) {
+    let base = space.allocate("picture", 64 * 64 * 4).unwrap();
+    space.add_state(State::Image(Image {
+        base,
+        width: 64,
+        height: 64,
+        depth: 1,
+        pitch: 256,
+        slice: 0,
+        dimensions: Dimensions::Two,
+        array: false,
+        cube: false,
+        levels: Levels::ONE,
+        format: parse_image_format("rgba8unorm").unwrap(),
+        components: Component::COLOR,
+        handle: 0,
+    }));
+    space.bindings.push((0, 0));
+    for (number, linear) in [(0, false), (1, true)] {
+        space.samplers.push(Sampler::uniform(Addressing::Clamp, linear, true));
+        space.sampler_table.push((number, number.into()));
+    }
+}
+
 struct Machine {
     code: Program,
     space: Space,
@@ -114,6 +142,7 @@ impl Machine {
     fn new(case: &Case, host: Host) -> Machine {
         let mut space = Space::new();
         let buffer = space.allocate("buffer", 1 << 20).unwrap() as u32;
+        add_picture(&mut space);
         let code = Program::translate(&kernel("", &case.body), 0, 128, host);
         let mut thread = Thread::new(128, case.mask);
         // OpenCL's mode of floats.

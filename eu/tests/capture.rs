@@ -9,7 +9,8 @@ use arctic_eu::capture::{
     Replay, ReplayMemory, ReplayStop, SamplerName, SurfaceName, Tile,
 };
 use arctic_eu::exec::memory::{
-    Access, Addressing, Component, Dimensions, Filter, Image, Memory, Sampler, Surface, SurfaceMemory,
+    Access, Addressing, Comparison, Component, Dimensions, Filter, Image, LevelFilter, Levels, Memory, MipLayout,
+    Reduction, Sampler, Surface, SurfaceMemory,
 };
 use arctic_eu::exec::{FaultKind, Host, Way};
 use arctic_eu::launch::parse_image_format;
@@ -87,6 +88,12 @@ fn image(random: &mut Random) -> Image {
         slice: random.next(),
         dimensions: [Dimensions::One, Dimensions::Two, Dimensions::Three][random.below(3)],
         array: random.below(2) == 0,
+        cube: random.below(2) == 0,
+        levels: Levels {
+            number: random.below(15) as u8,
+            count: 1 + random.below(15) as u8,
+            least: random.next() as u16,
+        },
         format: parse_image_format(formats[random.below(formats.len())]).unwrap(),
         components: [Component::Zero, Component::One, Component::Alpha, Component::Red],
         handle: 0,
@@ -106,6 +113,11 @@ fn planes(random: &mut Random) -> Planes {
         rows: random.below(1000) as u32,
         first: random.below(3) as u32,
         corner: [random.below(9) as u32, random.below(9) as u32],
+        mips: MipLayout {
+            size: [random.below(1 << 14) as u32, random.below(1 << 14) as u32],
+            align: [1 << random.below(8), 4 << random.below(3)],
+            in_line: random.below(2) == 0,
+        },
         tile,
         compressed: random.below(2) == 0,
     }
@@ -128,15 +140,26 @@ fn surface(random: &mut Random) -> CapturedSurface {
 }
 
 fn sampler(random: &mut Random) -> Sampler {
-    let addressing = [Addressing::Wrap, Addressing::Mirror, Addressing::Border, Addressing::HalfBorder];
-    let mut filter = || Filter { linear: random.below(2) == 0, rounding: [random.below(2) == 0, true, false] };
+    let addressing = [Addressing::Wrap, Addressing::Cube, Addressing::MirrorEdge, Addressing::HalfBorder];
+    let mut filter = || Filter {
+        linear: random.below(2) == 0,
+        rounding: [random.below(2) == 0, true, false],
+        anisotropic: random.below(2) == 0,
+    };
     let (magnify, minify) = (filter(), filter());
     Sampler {
         addressing: [0; 3].map(|_: u8| addressing[random.below(4)]),
         magnify,
         minify,
         normalized: random.below(2) == 0,
+        levels: [LevelFilter::None, LevelFilter::Nearest, LevelFilter::Linear][random.below(3)],
         level: [random.below(9) as u16, 14 << 8],
+        clamps_first: random.below(2) == 0,
+        bias: random.next() as i16,
+        anisotropy: 2 + random.below(15) as u8,
+        comparison: [Comparison::Always, Comparison::Less, Comparison::GreaterOrEqual][random.below(3)],
+        reduction: [Reduction::Mean, Reduction::Minimum, Reduction::Maximum][random.below(3)],
+        overrides_cubes: random.below(2) == 0,
         border: [0; 4].map(|_: u8| random.next() as u32),
     }
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use arctic_eu::exec::memory::{Component, Dimensions, Image};
+use arctic_eu::exec::memory::{Component, Dimensions, Image, Levels};
 use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, Program, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::parse_image_format;
@@ -46,6 +46,8 @@ impl Machine {
             slice: 0,
             dimensions: Dimensions::Two,
             array: false,
+            cube: false,
+            levels: Levels::ONE,
             format: parse_image_format("rgba8ui").unwrap(),
             components: Component::COLOR,
             handle: 0,
@@ -120,8 +122,10 @@ fn typed_messages_have_the_lengths_that_they_need() {
     machine.passes("send.dc1 (8|M0) r20 r10 null:0 0x0 0x04415000");
     assert_eq!(machine.dwords(20, 8), [48, 52, 56, 60, 64, 68, 72, 76]);
     assert_eq!(machine.dwords(23, 2), [51, 55]);
+    machine.set(13, &[0, 0, 0, 0, 1, 0, 0, 0]);
     machine.passes("send.dc1 (8|M0) r30 r10 null:0 0x0 0x08415000");
-    assert_eq!(machine.dwords(30, 8), machine.dwords(20, 8));
+    assert_eq!(machine.dwords(30, 4), machine.dwords(20, 4));
+    assert_eq!((machine.dwords(30, 5)[4], machine.outside), (0, 1), "a level that the image does not have");
     for (text, what) in [
         ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x02415000", "no v"),
         ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x0A415000", "five coordinates"),

@@ -2,7 +2,7 @@
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
 use arctic_eu::capture::{Capture, Replay, ReplayStop};
-use arctic_eu::exec::memory::{Addressing, Component, Dimensions, Image, Sampler};
+use arctic_eu::exec::memory::{Addressing, Component, Dimensions, Image, Levels, Sampler};
 use arctic_eu::exec::{
     self, Budget, Environment, FaultKind, Group, GroupStop, Host, MemoryFault, Program, Stop, Thread, Way, Workgroup,
 };
@@ -82,6 +82,8 @@ fn memory_fixture() -> (Space, [u64; 2]) {
         slice: 1024,
         dimensions: Dimensions::Two,
         array: false,
+        cube: false,
+        levels: Levels::ONE,
         format: parse_image_format("rgba8unorm").expect("a known format"),
         components: Component::COLOR,
         handle: 0,

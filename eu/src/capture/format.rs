@@ -10,7 +10,8 @@ use super::{
     MOST_SLM, MOST_THREADS, Origin, PAGE_BYTES, Page, PageName, Planes, SamplerName, SurfaceName, Tile,
 };
 use crate::exec::memory::{
-    Addressing, Channel, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler, SurfaceMemory,
+    Addressing, Channel, ChannelOrder, Comparison, Component, Dimensions, Filter, Image, ImageFormat, LevelFilter,
+    Levels, MipLayout, Reduction, Sampler, SurfaceMemory,
 };
 use crate::exec::payload::{Dispatch, Header, LocalIds, Payload};
 use crate::exec::{CODE_LIMIT, thread};
@@ -18,7 +19,7 @@ use crate::exec::{CODE_LIMIT, thread};
 /// First bytes of a file.
 pub const MAGIC: [u8; 16] = *b"\x89EU-WALKER\r\n\x1a\n\0\0";
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Why a file is no capture.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -96,14 +97,28 @@ const CHANNELS: [Channel; 12] = [
 const COMPONENTS: [Component; 6] =
     [Component::Zero, Component::One, Component::Red, Component::Green, Component::Blue, Component::Alpha];
 const DIMENSIONS: [Dimensions; 3] = [Dimensions::One, Dimensions::Two, Dimensions::Three];
-const ADDRESSING_MODES: [Addressing; 6] = [
+const ADDRESSING_MODES: [Addressing; 8] = [
     Addressing::Wrap,
     Addressing::Mirror,
     Addressing::Clamp,
     Addressing::Border,
     Addressing::MirrorOnce,
     Addressing::HalfBorder,
+    Addressing::Cube,
+    Addressing::MirrorEdge,
 ];
+const LEVEL_FILTERS: [LevelFilter; 3] = [LevelFilter::None, LevelFilter::Nearest, LevelFilter::Linear];
+const COMPARISONS: [Comparison; 8] = [
+    Comparison::Always,
+    Comparison::Never,
+    Comparison::Less,
+    Comparison::Equal,
+    Comparison::LessOrEqual,
+    Comparison::Greater,
+    Comparison::NotEqual,
+    Comparison::GreaterOrEqual,
+];
+const REDUCTIONS: [Reduction; 3] = [Reduction::Mean, Reduction::Minimum, Reduction::Maximum];
 
 /// Flags of a page.
 mod flag {
@@ -311,12 +326,20 @@ impl Writer {
         self.u8(number(&ORDERS, &image.format.order));
         self.u8(number(&CHANNELS, &image.format.channel));
         image.components.iter().for_each(|component| self.u8(number(&COMPONENTS, component)));
+        self.u8(image.cube.into());
+        let Levels { number, count, least } = image.levels;
+        self.u8(number);
+        self.u8(count);
+        self.u16(least);
     }
 
     fn planes(&mut self, planes: &Planes) {
         self.u64(planes.base);
         self.u64(planes.pitch);
         self.u32s(&[planes.texel_bytes, planes.rows, planes.first, planes.corner[0], planes.corner[1]]);
+        self.u32s(&planes.mips.size);
+        self.u32s(&planes.mips.align);
+        self.u8(planes.mips.in_line.into());
         self.u8(planes.compressed.into());
         self.u8(planes.tile.is_some().into());
         if let Some(Tile { columns, rows, slices }) = planes.tile {
@@ -328,14 +351,21 @@ impl Writer {
         self.optional(name.pointer);
         self.u8(name.index);
         self.u8(sampler.is_some().into());
-        if let Some(Sampler { addressing, magnify, minify, normalized, level, border }) = sampler {
+        if let Some(sampler) = sampler {
+            let Sampler { addressing, magnify, minify, normalized, level, border, .. } = sampler;
             addressing.iter().for_each(|mode| self.u8(number(&ADDRESSING_MODES, mode)));
-            for Filter { linear, rounding: [x, y, z] } in [magnify, minify] {
-                self.flags(&[*linear, *x, *y, *z]);
+            for Filter { linear, rounding: [x, y, z], anisotropic } in [magnify, minify] {
+                self.flags(&[*linear, *x, *y, *z, *anisotropic]);
             }
             self.u8((*normalized).into());
             level.iter().for_each(|level| self.u16(*level));
             self.u32s(border);
+            self.u8(number(&LEVEL_FILTERS, &sampler.levels));
+            self.flags(&[sampler.clamps_first, sampler.overrides_cubes]);
+            self.u16(sampler.bias.cast_unsigned());
+            self.u8(sampler.anisotropy);
+            self.u8(number(&COMPARISONS, &sampler.comparison));
+            self.u8(number(&REDUCTIONS, &sampler.reduction));
         }
     }
 
@@ -597,7 +627,7 @@ impl<'b> Reader<'b> {
     fn image(&mut self) -> Read<Image> {
         let base = self.u64()?;
         let [width, height, depth] = self.u32s()?;
-        let (pitch, slice) = (self.u64()?, self.u64()?);
+        let distances = (self.u64()?, self.u64()?);
         let dimensions = self.of("the dimensions of an image", &DIMENSIONS)?;
         let array = self.flag("an array")?;
         let order = self.of("the order of channels", &ORDERS)?;
@@ -607,13 +637,33 @@ impl<'b> Reader<'b> {
             *component = self.of("a component", &COMPONENTS)?;
         }
         let format = ImageFormat { order, channel };
-        Ok(Image { base, width, height, depth, pitch, slice, dimensions, array, format, components, handle: 0 })
+        let cube = self.flag("a cube")?;
+        let levels = Levels { number: self.u8()?, count: self.u8()?, least: self.u16()? };
+        self.valid("the number of levels", levels.count, |count| (1..=MipLayout::MOST).contains(&count))?;
+        let (pitch, slice) = distances;
+        Ok(Image {
+            base,
+            width,
+            height,
+            depth,
+            pitch,
+            slice,
+            dimensions,
+            array,
+            cube,
+            levels,
+            format,
+            components,
+            handle: 0,
+        })
     }
 
     fn planes(&mut self) -> Read<Planes> {
         let (base, pitch) = (self.u64()?, self.u64()?);
         let [texel_bytes, rows, first, column, row] = self.u32s()?;
         self.valid("the bytes of a texel", texel_bytes, |bytes| (1..=16).contains(&bytes))?;
+        let mips = MipLayout { size: self.u32s()?, align: self.u32s()?, in_line: self.flag("levels in a line")? };
+        self.valid("the alignment of levels", mips.align[0], |_| mips.is_valid())?;
         let compressed = self.flag("compression")?;
         let tile = if self.flag("the presence of tiles")? {
             let [columns, rows, slices] = self.u32s()?;
@@ -623,7 +673,7 @@ impl<'b> Reader<'b> {
         } else {
             None
         };
-        Ok(Planes { base, pitch, texel_bytes, rows, first, corner: [column, row], tile, compressed })
+        Ok(Planes { base, pitch, texel_bytes, rows, first, corner: [column, row], mips, tile, compressed })
     }
 
     fn sampler(&mut self) -> Read<(SamplerName, Option<Sampler>)> {
@@ -638,12 +688,34 @@ impl<'b> Reader<'b> {
         let [magnify, minify] = [self.filter()?, self.filter()?];
         let normalized = self.flag("normalized coordinates")?;
         let (level, border) = ([self.u16()?, self.u16()?], self.u32s()?);
-        Ok((name, Some(Sampler { addressing, magnify, minify, normalized, level, border })))
+        let levels = self.of("the filter of levels", &LEVEL_FILTERS)?;
+        let [clamps_first, overrides_cubes] = self.flags("the bounds of levels")?;
+        let bias = self.u16()?.cast_signed();
+        let anisotropy = self.u8()?;
+        self.valid("the anisotropy", anisotropy, |ratio| (2..=16).contains(&ratio))?;
+        let comparison = self.of("a comparison", &COMPARISONS)?;
+        let reduction = self.of("a reduction", &REDUCTIONS)?;
+        let sampler = Sampler {
+            addressing,
+            magnify,
+            minify,
+            levels,
+            normalized,
+            level,
+            clamps_first,
+            bias,
+            anisotropy,
+            comparison,
+            reduction,
+            overrides_cubes,
+            border,
+        };
+        Ok((name, Some(sampler)))
     }
 
     fn filter(&mut self) -> Read<Filter> {
-        let [linear, x, y, z] = self.flags("a filter")?;
-        Ok(Filter { linear, rounding: [x, y, z] })
+        let [linear, x, y, z, anisotropic] = self.flags("a filter")?;
+        Ok(Filter { linear, rounding: [x, y, z], anisotropic })
     }
 
     fn pages(self) -> Read<BTreeMap<PageName, Page>> {

@@ -333,7 +333,7 @@ impl Memory for ReplayMemory<'_> {
 
     fn read_texel(&mut self, image: &Image, at: [u32; 3], bytes: &mut [u8]) -> Result<(), MemoryFault> {
         match self.planes(image)? {
-            Some(planes) => self.load(planes.texel(at), bytes, planes.compressed),
+            Some(planes) => self.load(planes.texel(image.levels.number, at), bytes, planes.compressed),
             None => {
                 bytes.fill(0);
                 Ok(())
@@ -343,7 +343,7 @@ impl Memory for ReplayMemory<'_> {
 
     fn write_texel(&mut self, image: &Image, at: [u32; 3], bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.planes(image)? {
-            Some(planes) => self.store(planes.texel(at), bytes, planes.compressed),
+            Some(planes) => self.store(planes.texel(image.levels.number, at), bytes, planes.compressed),
             None => Ok(()),
         }
     }
@@ -355,7 +355,7 @@ impl Memory for ReplayMemory<'_> {
         };
         let (mut x, mut rest) = (u64::from(x), bytes);
         while !rest.is_empty() {
-            let (at, run) = planes.byte(x, y, 0);
+            let (at, run) = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at_mut(rest.len().min(usize::try_from(run).unwrap_or(usize::MAX)));
             self.load(at, part, planes.compressed)?;
             (x, rest) = (x.wrapping_add(part.len() as u64), after);
@@ -367,7 +367,7 @@ impl Memory for ReplayMemory<'_> {
         let Some(planes) = self.planes(image)? else { return Ok(()) };
         let (mut x, mut rest) = (u64::from(x), bytes);
         while !rest.is_empty() {
-            let (at, run) = planes.byte(x, y, 0);
+            let (at, run) = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at(rest.len().min(usize::try_from(run).unwrap_or(usize::MAX)));
             self.store(at, part, planes.compressed)?;
             (x, rest) = (x.wrapping_add(part.len() as u64), after);

@@ -2,6 +2,7 @@
 //! Where the texels of a captured image are: linear or in tiles. EU-085.
 
 use super::ADDRESS;
+use crate::exec::memory::MipLayout;
 
 /// Planes of texels in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub struct Planes {
     pub first: u32,
     /// Column and row of the image's first texel, in texels.
     pub corner: [u32; 2],
+    /// Where levels are in the planes.
+    pub mips: MipLayout,
     /// The tiles; `None` for a linear image.
     pub tile: Option<Tile>,
     /// Accesses use the control data of the memory.
@@ -56,12 +59,14 @@ fn spread(value: u64, mask: u32) -> u64 {
 }
 
 impl Planes {
-    /// Virtual address of the byte `x` of row `y` of plane `z` of the image, and number of bytes of the row from there that are
+    /// Virtual address of the byte `x` of row `y` of plane `z` of a level of the surface, and number of bytes of the row from there that are
     /// contiguous. Addresses wrap.
-    pub fn byte(&self, x: u64, y: u32, z: u32) -> (u64, u64) {
+    pub fn byte(&self, level: u8, x: u64, y: u32, z: u32) -> (u64, u64) {
+        let [left, top] = self.mips.corner(level);
+        let left = u64::from(self.corner[0]) + u64::from(left);
         let plane = z.saturating_add(self.first);
-        let column = x.wrapping_add(u64::from(self.corner[0]) * u64::from(self.texel_bytes));
-        let row = u64::from(y) + u64::from(self.corner[1]);
+        let column = x.wrapping_add(left * u64::from(self.texel_bytes));
+        let row = u64::from(y) + u64::from(self.corner[1]) + u64::from(top);
         let rows = u64::from(plane) * u64::from(self.rows);
         let Some(tile) = self.tile else {
             let offset = row.wrapping_add(rows).wrapping_mul(self.pitch).wrapping_add(column);
@@ -87,9 +92,9 @@ impl Planes {
         (self.base.wrapping_add(offset) & ADDRESS, run - (column & (run - 1)))
     }
 
-    /// Virtual address of a texel.
-    pub fn texel(&self, [x, y, z]: [u32; 3]) -> u64 {
-        self.byte(u64::from(x) * u64::from(self.texel_bytes), y, z).0
+    /// Virtual address of a texel of a level of the surface.
+    pub fn texel(&self, level: u8, [x, y, z]: [u32; 3]) -> u64 {
+        self.byte(level, u64::from(x) * u64::from(self.texel_bytes), y, z).0
     }
 }
 
@@ -117,6 +122,7 @@ mod tests {
             rows: 32,
             first: 0,
             corner: [0; 2],
+            mips: MipLayout::ONE,
             tile,
             compressed: false,
         };
@@ -130,8 +136,8 @@ mod tests {
             ([0, 32, 0], 8192),
             ([0, 0, 1], 8192),
         ] {
-            assert_eq!(planes.texel(at), 0x1_0000 + offset, "{at:?}");
+            assert_eq!(planes.texel(0, at), 0x1_0000 + offset, "{at:?}");
         }
-        assert_eq!(planes.byte(5, 0, 0).1, 11);
+        assert_eq!(planes.byte(0, 5, 0, 0).1, 11);
     }
 }

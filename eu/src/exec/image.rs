@@ -20,6 +20,11 @@ pub struct Image {
     pub dimensions: Dimensions,
     /// The last coordinate is the number of an array element.
     pub array: bool,
+    /// The array's elements are the faces of cubes, six each in the order +x, -x, +y, -y, +z, -z: samplers have a direction.
+    /// Typed messages have planes.
+    pub cube: bool,
+    /// The level that it is, and those that follow.
+    pub levels: Levels,
     /// Format of a texel.
     pub format: ImageFormat,
     /// What samplers return as the components of a color (EU-043).
@@ -27,6 +32,22 @@ pub struct Image {
     /// For the implementor of [`super::memory::Memory`], which makes the image and gets it back with each access: tiling and
     /// compression, for instance. The interpreter does not look at it.
     pub handle: u64,
+}
+
+/// The levels of detail of an image: which of its surface's levels it is, and how many levels it has. EU-043.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Levels {
+    /// Number of the level in the surface.
+    pub number: u8,
+    /// Number of levels from this one on, 1 to 15: each has half of the size of the one before.
+    pub count: u8,
+    /// Least level that samplers read, from this one on, in units of 1/256.
+    pub least: u16,
+}
+
+impl Levels {
+    /// The only level of a surface.
+    pub const ONE: Levels = Levels { number: 0, count: 1, least: 0 };
 }
 
 /// A component of a color as samplers return it: a constant, or a component as the format has it.
@@ -63,7 +84,22 @@ impl Image {
         })
     }
 
-    /// Virtual address of a texel of a linear image. Addresses wrap.
+    /// The level that is `level` levels further on, as the only one of an image. The level exists.
+    #[inline]
+    pub fn level(&self, level: u8) -> Image {
+        let half = |size: u32| if size == 0 { 0 } else { size.checked_shr(level.into()).unwrap_or(0).max(1) };
+        let lines = self.dimensions == Dimensions::One || self.dimensions == Dimensions::Two && self.array;
+        let volume = self.dimensions == Dimensions::Three && !self.array && !self.cube;
+        Image {
+            width: half(self.width),
+            height: if lines { self.height } else { half(self.height) },
+            depth: if volume { half(self.depth) } else { self.depth },
+            levels: Levels { number: self.levels.number.saturating_add(level), ..Levels::ONE },
+            ..*self
+        }
+    }
+
+    /// Virtual address of a texel of a linear image with one level. Addresses wrap.
     pub fn texel(&self, [x, y, z]: [u32; 3]) -> u64 {
         let offset = |at: u32, distance: u64| u64::from(at).wrapping_mul(distance);
         let row = self.base.wrapping_add(offset(z, self.slice)).wrapping_add(offset(y, self.pitch));
@@ -243,6 +279,10 @@ pub enum Addressing {
     MirrorOnce,
     /// The nearest place on the edge of the image, at which a weighted mean has half of the border.
     HalfBorder,
+    /// The texels of the next face of a cube. Of other images the nearest texel.
+    Cube,
+    /// Repeats, every other time mirrored at the centers of the texels at the edges, which are not repeated.
+    MirrorEdge,
 }
 
 /// How texels are chosen.
@@ -252,6 +292,45 @@ pub struct Filter {
     pub linear: bool,
     /// The coordinate of each axis is rounded to the fraction's eight bits; truncated otherwise. EU-080: address rounding.
     pub rounding: [bool; 3],
+    /// Several weighted means along the longer axis of the area that derivatives give; `linear` is set.
+    pub anisotropic: bool,
+}
+
+/// How the levels of an image are chosen by the level of detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LevelFilter {
+    /// The level is the least level of detail of the sampler.
+    None,
+    /// The nearest level.
+    Nearest,
+    /// Weighted mean of the two levels around it.
+    Linear,
+}
+
+/// What a texel is compared by with the reference of a message: the result is 0 if `texel COMPARISON reference` holds, and 1
+/// otherwise. EU-080: shadow function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as they are")]
+pub enum Comparison {
+    Always,
+    Never,
+    Less,
+    Equal,
+    LessOrEqual,
+    Greater,
+    NotEqual,
+    GreaterOrEqual,
+}
+
+/// What is made of the texels that a filter reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their weighted mean.
+    Mean,
+    /// The least value of those with a weight.
+    Minimum,
+    /// The greatest value of those with a weight.
+    Maximum,
 }
 
 /// A sampler.
@@ -263,10 +342,25 @@ pub struct Sampler {
     pub magnify: Filter,
     /// Filter at levels of detail above 0.
     pub minify: Filter,
+    /// Choice of the level.
+    pub levels: LevelFilter,
     /// Coordinates are 0 to 1.
     pub normalized: bool,
     /// Least and greatest level of detail, in units of 1/256.
     pub level: [u16; 2],
+    /// The level of detail is brought into these bounds before it decides between magnification and minification; otherwise
+    /// behind that.
+    pub clamps_first: bool,
+    /// What is added to computed levels of detail, -16 to 16, in units of 1/256.
+    pub bias: i16,
+    /// Largest ratio of the axes of an area for an anisotropic filter, 2 to 16.
+    pub anisotropy: u8,
+    /// Comparison of messages with a reference.
+    pub comparison: Comparison,
+    /// What is made of the texels.
+    pub reduction: Reduction,
+    /// Coordinates outside the face of a cube have [`Addressing::Cube`], whatever the addressing is.
+    pub overrides_cubes: bool,
     /// Color of the border: floats, or integers of an integer format. Of formats without a component it is 0, the last 1.
     pub border: [u32; 4],
 }
@@ -274,13 +368,20 @@ pub struct Sampler {
 impl Sampler {
     /// A sampler of OpenCL: one addressing for all axes, one filter, and a border of 0.
     pub fn uniform(addressing: Addressing, linear: bool, normalized: bool) -> Sampler {
-        let filter = Filter { linear, rounding: [linear; 3] };
+        let filter = Filter { linear, rounding: [linear; 3], anisotropic: false };
         Sampler {
             addressing: [addressing; 3],
             magnify: filter,
             minify: filter,
+            levels: LevelFilter::Nearest,
             normalized,
             level: [0, 14 << 8],
+            clamps_first: true,
+            bias: 0,
+            anisotropy: 2,
+            comparison: Comparison::Always,
+            reduction: Reduction::Mean,
+            overrides_cubes: true,
             border: [0; 4],
         }
     }

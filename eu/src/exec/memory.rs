@@ -4,8 +4,10 @@
 pub use super::atomic::Atomic;
 pub use super::fault::MemoryFault;
 pub use super::image::{
-    Addressing, Channel, ChannelKind, ChannelOrder, Component, Dimensions, Filter, Image, ImageFormat, Sampler,
+    Addressing, Channel, ChannelKind, ChannelOrder, Comparison, Component, Dimensions, Filter, Image, ImageFormat,
+    LevelFilter, Levels, Reduction, Sampler,
 };
+pub use super::mips::MipLayout;
 pub use super::spans::{LaneFault, LaneSpans};
 pub use super::surface::{Surface, SurfaceMemory};
 
@@ -88,7 +90,8 @@ pub trait Memory {
     /// If the sampler does not exist.
     fn sampler(&mut self, pointer: Option<u32>, index: u8) -> Result<Sampler, MemoryFault>;
 
-    /// Reads the bytes of a texel that is inside the image. By default the image is linear.
+    /// Reads the bytes of a texel that is inside the image, which is the level [`Image::levels`] of its surface. By default the
+    /// image is linear and has one level.
     ///
     /// # Errors
     /// If the texel is in no memory.
@@ -96,7 +99,7 @@ pub trait Memory {
         self.read(Surface::Flat, image.texel(at), 1, bytes).map(|_| ())
     }
 
-    /// Writes the bytes of a texel that is inside the image. By default the image is linear.
+    /// Writes the bytes of a texel that is inside the image, as [`Memory::read_texel`] reads them.
     ///
     /// # Errors
     /// If the texel is in no memory.

@@ -18,6 +18,7 @@ mod image;
 mod lanes;
 pub mod memory;
 mod message;
+mod mips;
 mod operand;
 pub mod payload;
 pub mod profile;

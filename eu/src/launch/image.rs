@@ -3,7 +3,9 @@
 
 use super::LaunchError;
 use super::memory::{SAMPLER_BYTES, Space, State};
-use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Component, Dimensions, Image, ImageFormat, Sampler};
+use crate::exec::memory::{
+    Addressing, ChannelKind, ChannelOrder, Component, Dimensions, Image, ImageFormat, Levels, Sampler,
+};
 use crate::zebin;
 
 /// Makes an image and returns the byte offset of its surface state, its address and its bytes.
@@ -27,8 +29,21 @@ pub fn create(
         width = u32::try_from(pitch / 4).unwrap_or(u32::MAX);
     }
     let components = Component::COLOR;
-    let image =
-        Image { base: address, width, height, depth, pitch, slice, dimensions, array, format, components, handle: 0 };
+    let image = Image {
+        base: address,
+        width,
+        height,
+        depth,
+        pitch,
+        slice,
+        dimensions,
+        array,
+        cube: false,
+        levels: Levels::ONE,
+        format,
+        components,
+        handle: 0,
+    };
     let offset = space.add_state(State::Image(image));
     Ok((offset, address, total))
 }

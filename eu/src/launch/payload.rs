@@ -370,9 +370,9 @@ impl Writer<'_> {
                 number(if part.kind == "sampler_address" {
                     match sampler.addressing[0] {
                         Addressing::Border | Addressing::HalfBorder => 1,
-                        Addressing::Clamp => 2,
+                        Addressing::Clamp | Addressing::Cube => 2,
                         Addressing::Wrap => 3,
-                        Addressing::Mirror | Addressing::MirrorOnce => 4,
+                        Addressing::Mirror | Addressing::MirrorOnce | Addressing::MirrorEdge => 4,
                     }
                 } else {
                     u64::from(sampler.normalized) * 8

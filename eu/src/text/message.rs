@@ -2,8 +2,8 @@
 //! Description of messages in comments (groups N to R of the document on the ISA).
 
 use crate::isa::descriptor::{
-    BLOCK_SIZE, DISABLED, HEADER, HWORDS, KIND, LENGTH, RESPONSE, SAMPLER, SAMPLER_KIND, SCRATCH, SCRATCH_SIZE,
-    SCRATCH_WRITE, dc0, dc1,
+    BLOCK_SIZE, DISABLED, HEADER, HWORDS, KIND, LENGTH, RESPONSE, SAMPLER, SAMPLER_KIND, SAMPLER_NARROW_RESULT,
+    SCRATCH, SCRATCH_SIZE, SCRATCH_WRITE, dc0, dc1,
 };
 use crate::isa::{Descriptor, Instruction};
 
@@ -41,6 +41,42 @@ const LSC: [&str; 32] = [
     "ccs",
     "read_state",
     "fence",
+];
+
+/// Names of messages to the sampler by their types (IGA `MessageDecoderOther.cpp`).
+const SAMPLER_KINDS: [&str; 32] = [
+    "sample",
+    "sample+LOD bias",
+    "sample override LOD",
+    "sample compare",
+    "sample gradient",
+    "sample compare+LOD bias",
+    "sample compare+override LOD",
+    "sample load",
+    "sample gather4",
+    "sample override lod",
+    "sample res info",
+    "sample info",
+    "sample+killpix",
+    "?",
+    "?",
+    "?",
+    "sample gather4+compare",
+    "sample gather4+pixel offset",
+    "sample gather4 pixel offset+compare",
+    "?",
+    "sample derivatives+compare",
+    "?",
+    "sample min",
+    "sample max",
+    "sample with lod forced to 0",
+    "sample compare+with lod forced to 0",
+    "sample load with lod forced to 0",
+    "?",
+    "sample ld2 multi-sample wide",
+    "sample load mcs auxiliary data",
+    "sample load multi-sample",
+    "sample multi-sample without mcs",
 ];
 
 /// Lengths and operation of a message, as in `wr:2+0, rd:2; load.ugm.d32.a32.ca.ca.bti[0]`.
@@ -180,19 +216,15 @@ fn gateway(desc: u32) -> &'static str {
 
 /// ISA-250, ISA-251.
 fn sampler(desc: u32) -> String {
-    let width = match desc >> 17 & 3 | desc >> 29 & 1 << 2 {
+    let width = match desc >> 17 & 3 | (desc >> 29 & 1) << 2 {
         1 => "simd8",
         2 => "simd16",
+        3 => "simd32/64",
+        5 => "simd8 high",
+        6 => "simd16 high",
         _ => "simd",
     };
-    let kind = match SAMPLER_KIND.get32(desc) {
-        0 => "sample",
-        2 => "sample with lod",
-        7 => "sample load",
-        10 => "sample res info",
-        24 => "sample with lod forced to 0",
-        26 => "sample load with lod forced to 0",
-        _ => "message",
-    };
-    format!("{width} {kind} using sampler index {}", SAMPLER.get32(desc))
+    let result = if SAMPLER_NARROW_RESULT.is_set32(desc) { " 16b" } else { "" };
+    let kind = SAMPLER_KINDS[SAMPLER_KIND.get32(desc) as usize];
+    format!("{width}{result} {kind} using sampler index {}", SAMPLER.get32(desc))
 }

@@ -143,7 +143,7 @@ fn levels_choose_the_filter_and_rounding_bits_its_weights() {
     ] {
         for rounding in [false, true] {
             let mut sampler = Sampler::uniform(Addressing::Clamp, false, false);
-            sampler.minify = Filter { linear: true, rounding: [rounding; 3] };
+            sampler.minify = Filter { linear: true, rounding: [rounding; 3], anisotropic: false };
             sampler.level = bounds;
             memory.sampler = Some(sampler);
             let [red, ..] = sample(&mut memory, 2, &[level, u, v]);

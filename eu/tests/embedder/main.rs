@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use arctic_eu::exec::memory::{
-    Access, Atomic, Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat, Memory, Sampler, Surface,
+    Access, Atomic, Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat, Levels, Memory, Sampler, Surface,
 };
 use arctic_eu::exec::{self, Budget, Environment, FaultKind, Group, Host, MemoryFault, Program, Stop, Thread, Way};
 use arctic_eu::text::assemble;
@@ -120,6 +120,8 @@ impl Memory for Page {
             slice: 0,
             dimensions: Dimensions::Two,
             array: false,
+            cube: false,
+            levels: Levels::ONE,
             format: ImageFormat { order: ChannelOrder::R, channel: self.channel },
             components: Component::COLOR,
             handle: HANDLE,

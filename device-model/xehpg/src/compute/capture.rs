@@ -409,12 +409,12 @@ impl AccessRecord for CaptureJob {
 
 /// The planes of an image in a capture.
 fn captured(planes: texels::Planes) -> Planes {
-    let texels::Planes { surface, texel_bytes, rows, first, corner } = planes;
+    let texels::Planes { surface, texel_bytes, rows, first, corner, mips } = planes;
     let tiling::Surface { base, pitch, tiling, compressed, .. } = surface;
     let tile = match tiling {
         Tiling::Linear => None,
         // Layouts of this family do not swizzle.
         Tiling::Tiled(layout) => Some(Tile { columns: layout.columns, rows: layout.rows, slices: layout.slices }),
     };
-    Planes { base, pitch: pitch.cast_unsigned(), texel_bytes, rows, first, corner, tile, compressed }
+    Planes { base, pitch: pitch.cast_unsigned(), texel_bytes, rows, first, corner, mips, tile, compressed }
 }

@@ -457,7 +457,7 @@ impl Memory for KernelMemory<'_, '_> {
         let (at, base) = self.sampler_address(pointer, index);
         let mut bytes = [0; SAMPLER_BYTES];
         self.load(at, &mut bytes)?;
-        let (mut sampler, border) = sampler::decode(&dwords(&bytes))?;
+        let (mut sampler, border) = sampler::decode(&dwords(&bytes));
         if let Some(offset) = border {
             self.load(base.wrapping_add(offset) & ADDRESS, &mut bytes)?;
             sampler.border = dwords(&bytes);

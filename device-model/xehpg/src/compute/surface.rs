@@ -4,7 +4,9 @@
 use arctic_base::blitter::tiling::{self, Layout, TILE_4, TILE_X, Tiling};
 use arctic_base::command::Field;
 use arctic_eu::exec::FaultKind;
-use arctic_eu::exec::memory::{Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat, SurfaceMemory};
+use arctic_eu::exec::memory::{
+    Channel, ChannelOrder, Component, Dimensions, Image, ImageFormat, Levels, MipLayout, SurfaceMemory,
+};
 
 use super::formats;
 use super::texels::{Planes, Texels};
@@ -22,6 +24,8 @@ mod fields {
     pub const ARRAY: Field = Field::flag("Surface Array", 0, 28);
     pub const FORMAT: Field = Field::hex("Surface Format", 0, 26, 18);
     pub const TILE_MODE: Field = Field::value("Tile Mode", 0, 13, 12);
+    pub const COLUMN_ALIGNMENT: Field = Field::value("Surface Horizontal Alignment", 0, 15, 14);
+    pub const ROW_ALIGNMENT: Field = Field::value("Surface Vertical Alignment", 0, 17, 16);
     pub const QPITCH: Field = Field::value("Surface QPitch", 1, 14, 0);
     pub const WIDTH: Field = Field::value("Width", 2, 13, 0);
     pub const HEIGHT: Field = Field::value("Height", 2, 29, 16);
@@ -29,10 +33,13 @@ mod fields {
     pub const DEPTH: Field = Field::value("Depth", 3, 31, 21);
     pub const SAMPLES: Field = Field::value("Number of Multisamples", 4, 5, 3);
     pub const MINIMUM_ELEMENT: Field = Field::value("Minimum Array Element", 4, 28, 18);
+    pub const LAST_LEVEL: Field = Field::value("MIP Count / LOD", 5, 3, 0);
     pub const MINIMUM_LEVEL: Field = Field::value("Surface Min LOD", 5, 7, 4);
+    pub const TAIL: Field = Field::value("Mip Tail Start LOD", 5, 11, 8);
     pub const Y_OFFSET: Field = Field::value("Y Offset", 5, 23, 21);
     pub const X_OFFSET: Field = Field::value("X Offset", 5, 31, 25);
     pub const AUXILIARY_MODE: Field = Field::value("Auxiliary Surface Mode", 6, 2, 0);
+    pub const RESOURCE_MINIMUM: Field = Field::value("Resource Min LOD", 7, 11, 0);
     pub const RED: Field = Field::value("Shader Channel Select Red", 7, 27, 25);
     pub const GREEN: Field = Field::value("Shader Channel Select Green", 7, 24, 22);
     pub const BLUE: Field = Field::value("Shader Channel Select Blue", 7, 21, 19);
@@ -46,6 +53,7 @@ mod surface_type {
     pub const LINE: u32 = 0;
     pub const PLANE: u32 = 1;
     pub const VOLUME: u32 = 2;
+    pub const CUBE: u32 = 3;
     pub const BUFFER: u32 = 4;
     pub const STRUCTURED_BUFFER: u32 = 5;
     pub const SCRATCH: u32 = 6;
@@ -72,6 +80,14 @@ const LAST_IN_WIDTH: u32 = 7;
 const LAST_IN_HEIGHT: u32 = 14;
 /// Rows in a unit of [`fields::QPITCH`].
 const QPITCH_ROWS: u32 = 4;
+/// Bytes that columns of levels are aligned to by the smallest code of [`fields::COLUMN_ALIGNMENT`].
+const COLUMN_ALIGNMENT: u32 = 16;
+/// Rows that levels are aligned to by the smallest code of [`fields::ROW_ALIGNMENT`], which is 1.
+const ROW_ALIGNMENT: u32 = 4;
+/// Planes of a cube.
+const FACES: u32 = 6;
+/// Units of [`fields::RESOURCE_MINIMUM`] in a level.
+const LEVEL_STEPS: u32 = 256;
 /// Texels in a unit of [`fields::X_OFFSET`] and [`fields::Y_OFFSET`].
 const OFFSET_TEXELS: u32 = 4;
 
@@ -173,6 +189,8 @@ fn typed_buffer(words: &[u32], base: u64, pitch: u64, entries: u64) -> Result<St
         slice: bytes,
         dimensions: Dimensions::One,
         array: false,
+        cube: false,
+        levels: Levels::ONE,
         format,
         components: components(words)?,
         handle: 0,
@@ -188,6 +206,7 @@ fn linear_planes(image: &Image) -> Planes {
         rows: 0,
         first: 0,
         corner: [0; 2],
+        mips: MipLayout::ONE,
     }
 }
 
@@ -196,10 +215,42 @@ fn texel_bytes(format: ImageFormat) -> u32 {
     u32::try_from(format.texel_bytes()).unwrap_or(0)
 }
 
-/// An image of one level.
+/// The levels that a surface has from its least one on. Those of a tail, which are in one tile, have no layout in the model.
+fn levels(words: &[u32; STATE_DWORDS]) -> Result<Levels, FaultKind> {
+    let [first, further, tail] =
+        [fields::MINIMUM_LEVEL, fields::LAST_LEVEL, fields::TAIL].map(|field| field.get(words));
+    let last = first.saturating_add(further);
+    let has_tail = fields::TILE_MODE.get(words) == tile_mode::TILE_64 && last > 0 && last >= tail;
+    if last >= u32::from(MipLayout::MOST) || has_tail {
+        return Err(FaultKind::Image);
+    }
+    // The least level of the resource counts from its level 0 on.
+    let least = fields::RESOURCE_MINIMUM.get(words).saturating_sub(first.saturating_mul(LEVEL_STEPS));
+    Ok(Levels {
+        number: u8::try_from(first).unwrap_or(0),
+        count: u8::try_from(further.saturating_add(1)).unwrap_or(1),
+        least: u16::try_from(least).unwrap_or(u16::MAX),
+    })
+}
+
+/// Where levels are in each plane (Mesa isl_gfx12.c: `isl_gfx125_choose_image_alignment_el`): alignments are those of the state, of
+/// Tile64 a tile.
+fn mips(words: &[u32; STATE_DWORDS], tiling: Tiling, texel: u32, size: [u32; 2]) -> MipLayout {
+    let code = |field: Field| field.get(words);
+    let bytes = COLUMN_ALIGNMENT.wrapping_shl(code(fields::COLUMN_ALIGNMENT));
+    let rows = ROW_ALIGNMENT.wrapping_shl(code(fields::ROW_ALIGNMENT).saturating_sub(1));
+    let (bytes, rows) = match tiling {
+        Tiling::Tiled(layout) if code(fields::TILE_MODE) == tile_mode::TILE_64 => layout.extent(),
+        _ => (bytes, rows),
+    };
+    // Texels have a power of two of bytes.
+    let columns = bytes.checked_div(texel).unwrap_or(1).max(1);
+    MipLayout { size, align: [columns, rows], in_line: code(fields::TYPE) == surface_type::LINE }
+}
+
+/// An image: the least level of its surface, and those that follow.
 fn stored_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<StoredImage, FaultKind> {
-    let refused = [fields::SAMPLES, fields::MINIMUM_LEVEL];
-    if refused.iter().any(|field| field.is_set(words)) {
+    if fields::SAMPLES.is_set(words) {
         return Err(FaultKind::Image);
     }
     let (format, components) = (format(words)?, components(words)?);
@@ -208,7 +259,8 @@ fn stored_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<St
     let (kind, array) = (fields::TYPE.get(words), fields::ARRAY.is_set(words));
     let distance = fields::QPITCH.get(words).saturating_mul(QPITCH_ROWS);
     let rows = if distance == 0 { height } else { distance };
-    let tiling = tiling(words, format)?;
+    let (tiling, levels) = (tiling(words, format)?, levels(words)?);
+    let mips = mips(words, tiling, texel_bytes(format), [width, height]);
     let (height, depth, pitch, dimensions) = match (kind, array) {
         // Lines have no tiled layout in the model.
         (surface_type::LINE, _) if tiling != Tiling::Linear => return Err(FaultKind::Image),
@@ -219,10 +271,27 @@ fn stored_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<St
         }
         (surface_type::PLANE, false) => (height, 1, pitch, Dimensions::Two),
         (surface_type::PLANE, true) | (surface_type::VOLUME, _) => (height, depth, pitch, Dimensions::Three),
+        (surface_type::CUBE, _) => (height, depth.saturating_mul(FACES), pitch, Dimensions::Three),
         _ => return Err(FaultKind::Image),
     };
     let slice = u64::from(rows).saturating_mul(pitch);
-    let image = Image { base, width, height, depth, pitch, slice, dimensions, array, format, components, handle: 0 };
+    let cube = kind == surface_type::CUBE;
+    let image = Image {
+        base,
+        width,
+        height,
+        depth,
+        pitch,
+        slice,
+        dimensions,
+        array,
+        cube,
+        levels: Levels::ONE,
+        format,
+        components,
+        handle: 0,
+    };
+    let image = Image { levels, ..image.level(levels.number) };
     let compressed = match fields::AUXILIARY_MODE.get(words) {
         // NEO's images that are made of buffers are decompressed by the cache.
         auxiliary_mode::NONE => fields::COMPRESSED.is_set(words),
@@ -236,6 +305,7 @@ fn stored_image(words: &[u32; STATE_DWORDS], base: u64, pitch: u64) -> Result<St
         rows,
         first: fields::MINIMUM_ELEMENT.get(words),
         corner: [offset(fields::X_OFFSET), offset(fields::Y_OFFSET)],
+        mips,
         ..planes
     });
     Ok(StoredImage { image, texels })
@@ -266,6 +336,8 @@ fn null_image() -> StoredImage {
         slice: 0,
         dimensions: Dimensions::Three,
         array: false,
+        cube: false,
+        levels: Levels::ONE,
         format: ImageFormat { order: ChannelOrder::Rgba, channel: Channel::Unorm8 },
         components: Component::COLOR,
         handle: 0,
@@ -380,7 +452,7 @@ mod tests {
         let array = [(0, 1 << 29 | 1 << 28 | 0xc7 << 18), (1, 3), size, pitch];
         let elements = image(&array).unwrap();
         assert_eq!((elements.depth, elements.slice, elements.array), (3, 12 * 128, true));
-        assert_eq!(planes(&array).texel([3, 2, 1]).address, BASE + (12 + 2) * 128 + 12);
+        assert_eq!(planes(&array).texel(0, [3, 2, 1]).address, BASE + (12 + 2) * 128 + 12);
         let volume = image(&[(0, 2 << 29 | 0xc7 << 18), (1, 3), size, pitch]).unwrap();
         assert_eq!((volume.depth, volume.slice, volume.dimensions), (3, 12 * 128, Dimensions::Three));
         let line = image(&[(0, 0xc7 << 18), size, pitch]).unwrap();
@@ -388,7 +460,7 @@ mod tests {
         let array = [(0, 1 << 28 | 0xc7 << 18), (1, 8), size, pitch];
         let lines = image(&array).unwrap();
         assert_eq!((lines.height, lines.depth, lines.pitch, lines.array), (3, 1, 32 * 4, true));
-        assert_eq!(planes(&array).texel([3, 2, 0]).address, BASE + 2 * 32 * 4 + 12);
+        assert_eq!(planes(&array).texel(0, [3, 2, 0]).address, BASE + 2 * 32 * 4 + 12);
     }
 
     /// The layouts are the copy engine's: places of some texels of each, of element 5 of arrays whose elements begin within a
@@ -398,7 +470,7 @@ mod tests {
         proves!(EU_085, "places of texels in Tile4, Tile64, Tile64 of volumes and X, of array elements and slices");
         let place = |mode: u32, kind: u32, changes: &[(usize, u32)], at| {
             let shape = [(0, kind << 29 | 0xc7 << 18 | mode << 12), (1, 9), (2, 99 << 16 | 99), (3, 99 << 21 | 511)];
-            planes(&[&shape, changes].concat()).texel(at).address - BASE
+            planes(&[&shape, changes].concat()).texel(0, at).address - BASE
         };
         let tile4 = |at, changes: &[(usize, u32)]| place(3, 1, changes, at);
         assert_eq!(tile4([4, 0, 0], &[]), 0x40);
@@ -432,11 +504,68 @@ mod tests {
         assert_eq!(components([4, 4, 4, 2]), Err(FaultKind::Image), "a source that is reserved");
     }
 
+    /// Levels of a surface of 100 by 60 texels of RGBA8 in rows of 512 bytes, aligned to 32 bytes and 4 rows, from level 1 on.
+    #[test]
+    fn levels_of_images() {
+        proves!(EU_043, "levels from the least one on: their number, their sizes and their places");
+        let shape = |kind: u32, mode: u32| {
+            [
+                (0, kind << 29 | 1 << 16 | 1 << 14 | 0xc7 << 18 | mode << 12),
+                (1, 32),
+                (2, 59 << 16 | 99),
+                (3, 4 << 21 | 511),
+            ]
+        };
+        let levels = [(5, 15 << 8 | 1 << 4 | 2), (SELECT.0, SELECT.1 | 0x180)];
+        let of = |kind, mode| image(&[&shape(kind, mode)[..], &levels].concat()).unwrap();
+        let plane = of(1, 0).image;
+        assert_eq!((plane.width, plane.height, plane.depth), (50, 30, 1));
+        assert_eq!(
+            plane.levels,
+            Levels { number: 1, count: 3, least: 0x80 },
+            "half a level above level 1 of the resource"
+        );
+        let volume = of(2, 3);
+        assert_eq!((volume.image.width, volume.image.height, volume.image.depth), (50, 30, 2));
+        // Level 2 begins behind 56 columns of level 1 and below 60 rows of level 0, and is 128 rows further in each slice.
+        let Texels::Planes(planes) = volume.texels else { panic!("a null surface") };
+        assert_eq!(planes.mips.corner(2), [56, 60]);
+        let linear = |x: u64, y: u64| BASE + y * 512 + x * 4;
+        let Texels::Planes(planes) = of(1, 0).texels else { panic!("a null surface") };
+        let places = [(0, [0; 3]), (1, [0; 3]), (2, [3, 2, 0]), (3, [0, 1, 0])]
+            .map(|(level, at)| planes.texel(level, at).address);
+        assert_eq!(places, [linear(0, 0), linear(0, 60), linear(59, 62), linear(56, 77)]);
+        // Tile64 aligns levels to its tiles of 128 by 128 texels.
+        let tiled = [(5, 3 << 8 | 2), SELECT];
+        let Texels::Planes(planes) = image(&[&shape(1, 1)[..], &tiled].concat()).unwrap().texels else {
+            panic!("null")
+        };
+        assert_eq!([1, 2].map(|level| planes.mips.corner(level)), [[0, 128], [128, 128]]);
+        // Lines have their levels one behind the other.
+        let Texels::Planes(planes) = of(0, 0).texels else { panic!("a null surface") };
+        assert_eq!(planes.texel(2, [1, 0, 0]).address, BASE + (104 + 56 + 1) * 4);
+    }
+
+    #[test]
+    fn cubes_are_six_planes() {
+        proves!(EU_043, "cubes and arrays of them");
+        let cubes = |array: u32, count: u32| {
+            let changes = [(0, 3 << 29 | array << 28 | 0xc7 << 18 | 0x3f), (1, 16), (2, 63 << 16 | 63)];
+            image(&[&changes[..], &[(3, (count - 1) << 21 | 255), (4, 6 << 18)]].concat()).unwrap()
+        };
+        let one = cubes(0, 1).image;
+        assert_eq!((one.cube, one.array, one.depth, one.dimensions), (true, false, 6, Dimensions::Three));
+        let stored = cubes(1, 3);
+        assert_eq!((stored.image.cube, stored.image.array, stored.image.depth), (true, true, 18));
+        let Texels::Planes(planes) = stored.texels else { panic!("a null surface") };
+        assert_eq!(planes.texel(0, [0, 0, 2]).address, BASE + (6 + 2) * 64 * 256, "from the first element on");
+    }
+
     #[test]
     fn compressed_images() {
         let compressed = |mode, enabled: u32| {
             let changes = [(0, 1 << 29 | 0xc7 << 18), (6, mode), (7, SELECT.1 | enabled << 30)];
-            planes(&changes).texel([0; 3]).compressed
+            planes(&changes).texel(0, [0; 3]).compressed
         };
         assert_eq!([compressed(0, 0), compressed(5, 0), compressed(0, 1)], [false, true, true]);
     }
@@ -445,11 +574,12 @@ mod tests {
     fn other_images_are_refused() {
         proves!(
             EU_043,
-            "cubes, levels, samples, other compression and unknown formats are refused by name; untyped messages have no access"
+            "samples, tails of levels, other compression and unknown formats are refused by name; untyped messages have no access"
         );
-        let changes = [(0, 3 << 29 | 0xc7 << 18), (0, 1 << 29 | 0x1ff << 18), (4, 1 << 3), (5, 1 << 4), (6, 4)];
+        let changes = [(0, 1 << 29 | 0xc7 << 18 | 1 << 12), (0, 1 << 29 | 0x1ff << 18), (4, 1 << 3), (5, 0xff), (6, 4)];
         for change in changes {
-            let state = with(&[(0, 1 << 29 | 0xc7 << 18), change]);
+            // Two levels; those of Tile64 are in a tail from level 0 on.
+            let state = with(&[(0, 1 << 29 | 0xc7 << 18), (5, 1), change]);
             assert_eq!((state.memory, state.image), (SurfaceMemory::Texels, Err(FaultKind::Image)), "{change:x?}");
         }
     }
@@ -464,7 +594,7 @@ mod tests {
                 if plain {
                     // With one sample, one level, and a format that is known.
                     words[0] = words[0] & !(0x1ff << 18) | 0xc7 << 18;
-                    (words[4], words[5], words[6], words[7]) = (words[4] & !0x38, words[5] & !0xf0, words[6] & 5, 0);
+                    (words[4], words[5], words[6], words[7]) = (words[4] & !0x38, words[5] & !0x88, words[6] & 5, 0);
                 }
                 let state = SurfaceState::decode(&words);
                 match state.memory {
@@ -479,10 +609,12 @@ mod tests {
                 if let Ok(StoredImage { image, texels }) = state.image {
                     proptest::prop_assert!(image.base <= ADDRESS && image.pitch <= 1 << 50 && image.slice <= 1 << 50);
                     let _ = image.texel([image.width, image.height, image.depth]);
+                    let Levels { number, count, .. } = image.levels;
+                    proptest::prop_assert!(count > 0 && number + count <= MipLayout::MOST);
                     if let Texels::Planes(planes) = texels {
-                        let place = planes.texel([image.width, image.height, image.depth]);
+                        let place = planes.texel(image.levels.number, [image.width, image.height, image.depth]);
                         proptest::prop_assert!(place.address <= ADDRESS && place.run > 0);
-                        let _ = planes.byte(u64::MAX, u32::MAX, u32::MAX);
+                        let _ = planes.byte(u8::MAX, u64::MAX, u32::MAX, u32::MAX);
                     }
                 }
             }

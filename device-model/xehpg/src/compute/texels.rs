@@ -3,6 +3,7 @@
 //! BLT-030).
 
 use arctic_base::blitter::tiling::Surface;
+use arctic_eu::exec::memory::MipLayout;
 use arctic_sriov::number::size;
 
 /// The memory of an image's texels.
@@ -27,6 +28,8 @@ pub struct Planes {
     pub first: u32,
     /// Column and row of the image's first texel in the surface, in texels.
     pub corner: [u32; 2],
+    /// Where levels are in each plane.
+    pub mips: MipLayout,
 }
 
 /// Bytes of texels that are contiguous in memory.
@@ -41,10 +44,12 @@ pub struct Place {
 }
 
 impl Planes {
-    /// The place of a byte of plane `z`, at the byte `x` of row `y`. Coordinates that the image does not have have a place, too.
+    /// The place of a byte of plane `z` of a level of the surface, at the byte `x` of row `y`. Coordinates that the image does not have have a place, too.
     #[inline]
-    pub fn byte(&self, x: u64, y: u32, z: u32) -> Place {
+    pub fn byte(&self, level: u8, x: u64, y: u32, z: u32) -> Place {
         let [left, top] = self.corner;
+        let [column, row] = self.mips.corner(level);
+        let (left, top) = (left.saturating_add(column), top.saturating_add(row));
         let (surface, first_row) = self.surface.slice_of(z.saturating_add(self.first), self.rows);
         let left = u64::from(left).wrapping_mul(self.texel_bytes.into());
         let column = x.wrapping_add(left).cast_signed();
@@ -52,9 +57,9 @@ impl Planes {
         Place { address: surface.address(column, row), run: size(surface.run(column)), compressed: surface.compressed }
     }
 
-    /// The place of a texel.
+    /// The place of a texel of a level of the surface.
     #[inline]
-    pub fn texel(&self, [x, y, z]: [u32; 3]) -> Place {
-        self.byte(u64::from(x).wrapping_mul(self.texel_bytes.into()), y, z)
+    pub fn texel(&self, level: u8, [x, y, z]: [u32; 3]) -> Place {
+        self.byte(level, u64::from(x).wrapping_mul(self.texel_bytes.into()), y, z)
     }
 }

@@ -11,8 +11,10 @@ use crate::isa::descriptor::{BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_
 
 /// Lanes of a typed message.
 const LANES: u32 = 8;
-/// Largest number of coordinates of a typed message: u, v, r and the level, which is ignored, as images have one.
+/// Largest number of coordinates of a typed message: u, v, r and the level, which is that of the surface without it.
 const COORDINATES: u32 = 4;
+/// Number of the coordinate that is the level.
+const LEVEL: u32 = 3;
 
 /// What a descriptor asks for.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +45,26 @@ pub struct MediaBlock {
     index: u8,
 }
 
-/// Decodes typed and media messages of data port 1. Typed atomic operations are not supported.
+/// The first of the eight lanes of a message for the lower or the upper slots. The mask of enabled lanes begins at the
+/// instruction's first channel, so that the slots are the lower or the upper eight lanes of an instruction of 16. An instruction of
+/// eight lanes has those of its half of 16 channels, which compilers number either way (IGC as the lower slots, Mesa's brw as the
+/// upper ones).
+fn first_lane(upper: bool, size: u8, channel: u8) -> Result<u32, FaultKind> {
+    match (upper, size) {
+        (false, _) => Ok(0),
+        (true, 16) => Ok(LANES),
+        (true, 8) if u32::from(channel) & LANES != 0 => Ok(0),
+        _ => Err(FaultKind::Message),
+    }
+}
+
+/// Decodes typed and media messages of data port 1.
 pub fn decode(desc: u32, size: u8, channel: u8) -> Result<Operation, FaultKind> {
     let (index, header) = (BINDING.get32(desc) as u8, HEADER.is_set32(desc));
     match KIND.get32(desc) {
         kind @ (dc1::TYPED_READ | dc1::TYPED_WRITE) => {
-            // The mask of enabled lanes begins at the instruction's first channel, so that the slots are the lower or
-            // the upper eight lanes of an instruction of 16. An instruction of eight lanes has those of its half of 16
-            // channels, which compilers number either way (IGC as the lower slots, Mesa's brw as the upper ones).
-            let first = match (SLOT_GROUP.get32(desc), size) {
-                (1, _) => 0,
-                (2, 16) => LANES,
-                (2, 8) if u32::from(channel) & LANES != 0 => 0,
+            let first = match SLOT_GROUP.get32(desc) {
+                slots @ 1..=2 => first_lane(slots == 2, size, channel)?,
                 _ => return Err(FaultKind::Message),
             };
             let components = DISABLED.get32(!desc);
@@ -93,42 +103,89 @@ impl Operation {
     }
 }
 
-/// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and
-/// perhaps more that are ignored), then those of the components that are written. Lanes outside the image read 0 and
-/// write nothing; they are counted. Components without a channel in the format read 0, the last 1.
+/// The registers of a typed message before its data: a header, and one of eight lanes for each coordinate in texels. There are
+/// those of the image, and perhaps more, of which the fourth is the level and others are ignored.
+struct Coordinates {
+    /// Register of the first one.
+    first: u32,
+    /// Those that the image has.
+    used: u32,
+    /// Those in the payload.
+    count: u32,
+}
+
+/// A texel that a lane names, and the level that has it; without the level if that does not exist.
+struct Texel {
+    at: [u32; 3],
+    level: Option<Image>,
+    inside: bool,
+}
+
+impl Coordinates {
+    /// Those of a message with so many registers of data in its payload and in its response.
+    fn new(
+        operands: &Operands,
+        thread: &Thread,
+        image: &Image,
+        header: bool,
+        [stored, loaded]: [u32; 2],
+    ) -> Result<Coordinates, MessageFault> {
+        let (first, used) = (u32::from(header), image.dimensions.count());
+        operands.check_lengths(thread, first + used + stored, loaded)?;
+        let count = operands.payload_length(thread) - first - stored;
+        if count > COORDINATES {
+            return Err(FaultKind::Length.into());
+        }
+        Ok(Coordinates { first, used, count })
+    }
+
+    /// Register of the data.
+    fn data(&self) -> u32 {
+        self.first + self.count
+    }
+
+    /// The texel of a lane.
+    #[inline]
+    fn texel(&self, operands: &Operands, thread: &Thread, image: &Image, lane: u32) -> Texel {
+        let register = |index| thread.u32(operands.payload(thread, self.first + index, lane));
+        let at @ [x, y, z] = [0, 1, 2].map(|index| if index < self.used { register(index) } else { 0 });
+        let number = if self.count > LEVEL { register(LEVEL) } else { 0 };
+        let number = u8::try_from(number).ok().filter(|number| *number < image.levels.count.max(1));
+        let level = number.map(|number| if number == 0 { *image } else { image.level(number) });
+        let inside = level.as_ref().is_some_and(|image| x < image.width && y < image.height && z < image.depth);
+        Texel { at, level, inside }
+    }
+}
+
+/// Executes a typed access. Behind the coordinates are the components that are written. Lanes outside the image read 0 and write
+/// nothing; they are counted. Components without a channel in the format read 0, the last 1.
 fn typed(typed: &TypedAccess, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = sent;
     let kind = if typed.store { AccessKind::Write } else { AccessKind::Read };
     let (surface, image) = image(operands, thread, typed.index, kind, environment)?;
-    let first = u32::from(typed.header);
     let data = typed.components.count_ones();
-    let (stored, loaded) = if typed.store { (data, 0) } else { (0, data) };
-    let used = image.dimensions.count();
-    operands.check_lengths(thread, first + used + stored, loaded)?;
-    let coordinates = operands.payload_length(thread) - first - stored;
-    if coordinates > COORDINATES {
-        return Err(FaultKind::Length.into());
-    }
+    let transferred = if typed.store { [data, 0] } else { [0, data] };
+    let coordinates = Coordinates::new(operands, thread, &image, typed.header, transferred)?;
     let components = (0..4).filter(|component| typed.components >> component & 1 != 0);
     for lane in (0..LANES).filter(|lane| lanes.enabled >> (typed.first + lane) & 1 != 0) {
-        let coordinate = |index| {
-            if index < used { thread.u32(operands.payload(thread, first + index, lane)) } else { 0 }
-        };
-        let at @ [x, y, z] = [0, 1, 2].map(coordinate);
+        let Texel { at, level, inside } = coordinates.texel(operands, thread, &image, lane);
         let fault = |fault: MemoryFault| {
             MessageFault::of_access(fault, kind, surface, image.texel(at)).in_lane(typed.first + lane)
         };
-        let inside = x < image.width && y < image.height && z < image.depth;
+        let image = level.as_ref().filter(|_| inside);
         if typed.store {
             let mut texel = [0; 4];
-            for (slot, component) in (first + coordinates..).zip(components.clone()) {
+            for (slot, component) in (coordinates.data()..).zip(components.clone()) {
                 texel[component] = thread.u32(operands.payload(thread, slot, lane));
             }
-            if inside {
-                write_texel(environment.memory, &image, at, texel).map_err(fault)?;
+            if let Some(image) = image {
+                write_texel(environment.memory, image, at, texel).map_err(fault)?;
             }
         } else if let Some(dst) = operands.dst {
-            let texel = if inside { read_texel(environment.memory, &image, at).map_err(fault)? } else { [0; 4] };
+            let texel = match image {
+                Some(image) => read_texel(environment.memory, image, at).map_err(fault)?,
+                None => [0; 4],
+            };
             for (slot, component) in (0..).zip(components.clone()) {
                 let into = (dst + slot * REG as u32 + lane * 4) & thread.grf_mask;
                 thread.set_u32(into as usize, texel[component]);

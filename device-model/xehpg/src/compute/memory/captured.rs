@@ -171,7 +171,7 @@ impl<'c, 's, 'm, R: AccessRecord> CapturingMemory<'c, 's, 'm, R> {
         let Some(Texels::Planes(planes)) = state.and_then(|state| Some(state.image.ok()?.texels)) else { return };
         let mut done = 0_u64;
         while done < len {
-            let place = planes.byte(x.wrapping_add(done), y, z);
+            let place = planes.byte(image.levels.number, x.wrapping_add(done), y, z);
             let count = (place.run as u64).min(len.wrapping_sub(done));
             self.touch(place.address, count, place.compressed);
             done = done.saturating_add(count.max(1));

@@ -36,7 +36,7 @@ impl<'m> KernelMemory<'_, 'm> {
     #[inline]
     pub(super) fn load_texel(&mut self, image: &Image, at: [u32; 3], bytes: &mut [u8]) -> Result<(), MemoryFault> {
         match self.planes(image)? {
-            Some(planes) => self.load_place(planes.texel(at), bytes),
+            Some(planes) => self.load_place(planes.texel(image.levels.number, at), bytes),
             None => {
                 bytes.fill(0);
                 Ok(())
@@ -47,7 +47,7 @@ impl<'m> KernelMemory<'_, 'm> {
     #[inline]
     pub(super) fn store_texel(&mut self, image: &Image, at: [u32; 3], bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.planes(image)? {
-            Some(planes) => self.store_place(planes.texel(at), bytes),
+            Some(planes) => self.store_place(planes.texel(image.levels.number, at), bytes),
             None => Ok(()),
         }
     }
@@ -60,7 +60,7 @@ impl<'m> KernelMemory<'_, 'm> {
         };
         let (mut x, mut rest) = (u64::from(x), bytes);
         while !rest.is_empty() {
-            let place = planes.byte(x, y, 0);
+            let place = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at_mut(place.run.min(rest.len()));
             self.load_place(place, part)?;
             (x, rest) = (x.wrapping_add(part.len() as u64), after);
@@ -73,7 +73,7 @@ impl<'m> KernelMemory<'_, 'm> {
         let Some(planes) = self.planes(image)? else { return Ok(()) };
         let (mut x, mut rest) = (u64::from(x), bytes);
         while !rest.is_empty() {
-            let place = planes.byte(x, y, 0);
+            let place = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at(place.run.min(rest.len()));
             self.store_place(place, part)?;
             (x, rest) = (x.wrapping_add(part.len() as u64), after);

@@ -143,3 +143,47 @@ fn texels_of_a_null_page() {
         });
     }
 }
+
+/// A state of RGBA8 texels in five planes of cubes or slices, with all levels that 100 by 60 texels have.
+fn with_levels(kind: u32, tile_mode: u32, compressed: bool) -> [u32; 16] {
+    let mut words = state(kind, tile_mode, compressed);
+    words[0] |= 1 << 16 | 1 << 14;
+    // Planes of 256 rows of 1024 bytes in Tile64, whose levels begin at tiles, and of 128 rows of 512 bytes in others.
+    let (rows, pitch) = if tile_mode == 1 { (256, 1024) } else { (128, 512) };
+    words[1] = rows / 4;
+    words[3] = (if kind == 3 { 0 } else { 4 }) << 21 | (pitch - 1);
+    words[5] = 15 << 8 | if tile_mode == 1 { 2 } else { 6 };
+    words
+}
+
+/// Each texel of each level and plane has its own memory, whatever the layout is.
+#[test]
+fn texels_of_levels_are_apart() {
+    proves!([EU_043, EU_085], "texels of all levels of planes, cubes and volumes in each layout, compressed or not");
+    let world = World::new();
+    for (kind, tile_mode) in [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0), (2, 3), (3, 0), (3, 3)] {
+        for (compressed, control) in [(false, 0), (true, 0x5c)] {
+            world.set_control(control);
+            world.put_state(0x40, &with_levels(kind, tile_mode, compressed));
+            world.once(|memory| {
+                let image = memory.image(Surface::State(0x40, 0)).unwrap();
+                let texels: Vec<_> = (0..image.levels.count)
+                    .map(|level| image.level(level))
+                    .flat_map(|image| {
+                        let Image { width, height, depth, .. } = image;
+                        (0..width * height * depth)
+                            .map(move |at| (image, [at % width, at / width % height, at / width / height]))
+                    })
+                    .collect();
+                for (number, (image, at)) in (1u32..).zip(&texels) {
+                    memory.write_texel(image, *at, &number.to_le_bytes()).unwrap();
+                }
+                for (number, (image, at)) in (1u32..).zip(&texels) {
+                    let mut bytes = [0; 4];
+                    memory.read_texel(image, *at, &mut bytes).unwrap();
+                    assert_eq!(u32::from_le_bytes(bytes), number, "{kind} {tile_mode} {:?} {at:?}", image.levels);
+                }
+            });
+        }
+    }
+}

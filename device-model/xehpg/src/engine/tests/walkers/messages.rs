@@ -8,13 +8,13 @@ use super::*;
 
 /// Base addresses, offsets of [`DATA`], and what lies there.
 const GENERAL: u64 = DATA + 0x2_0000;
-const STATES: u64 = DATA + 0x3_0000;
+pub(super) const STATES: u64 = DATA + 0x3_0000;
 const BINDLESS: u64 = DATA + 0x3_1000;
-const POOL: u64 = DATA + 0x3_2000;
+pub(super) const POOL: u64 = DATA + 0x3_2000;
 const VALUE: u64 = DATA + 0x2_0100;
 
 /// The state of a buffer of bytes, as NEO writes it.
-fn buffer(at: u64, bytes: u32) -> [u32; 16] {
+pub(super) fn buffer(at: u64, bytes: u32) -> [u32; 16] {
     let (last, address) = (bytes - 1, VA + at);
     let mut words = [0; 16];
     (words[0], words[2]) = (0x87fd_c000, last & 0x7f | (last >> 7) << 16);
@@ -45,7 +45,7 @@ const LOADS: &str = "
 ";
 
 /// STATE_BASE_ADDRESS with bases in [`DATA`], and the pool of binding tables.
-fn bases() -> Vec<u32> {
+pub(super) fn bases() -> Vec<u32> {
     let mut words = vec![0; 22];
     words[0] = 0x6101_0014;
     for (at, base) in [(1, GENERAL), (4, STATES), (10, 0), (16, BINDLESS)] {

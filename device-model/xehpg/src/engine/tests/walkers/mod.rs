@@ -4,6 +4,7 @@
 mod captures;
 mod commands;
 mod exceptions;
+mod images;
 mod kernels;
 mod messages;
 mod threads;
