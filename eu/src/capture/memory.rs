@@ -348,6 +348,21 @@ impl Memory for ReplayMemory<'_> {
         }
     }
 
+    fn atomic_texel(
+        &mut self,
+        image: &Image,
+        at: [u32; 3],
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<u64, MemoryFault> {
+        let Some(planes) = self.planes(image)? else { return Ok(0) };
+        if planes.compressed {
+            return Err(FaultKind::Image.into());
+        }
+        let address = planes.texel(image.levels.number, at);
+        Ok(self.atomic(Surface::Flat, address, 4, operation, operands)?.unwrap_or(0))
+    }
+
     fn read_row(&mut self, image: &Image, x: u32, y: u32, bytes: &mut [u8]) -> Result<(), MemoryFault> {
         let Some(planes) = self.planes(image)? else {
             bytes.fill(0);

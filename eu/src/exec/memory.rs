@@ -107,6 +107,21 @@ pub trait Memory {
         self.write(Surface::Flat, image.texel(at), 1, bytes).map(|_| ())
     }
 
+    /// Applies an operation to a texel of 4 bytes that is inside the image, atomically with respect to all other accesses. Returns
+    /// the texel before. By default the image is linear and has one level.
+    ///
+    /// # Errors
+    /// If the texel is in no memory, or its memory has no atomic operations.
+    fn atomic_texel(
+        &mut self,
+        image: &Image,
+        at: [u32; 3],
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<u64, MemoryFault> {
+        Ok(self.atomic(Surface::Flat, image.texel(at), 4, operation, operands)?.unwrap_or(0))
+    }
+
     /// Reads bytes of a row of an image for a media block message, from byte `x` of row `y` on; all are inside the image
     /// ([`Image::media_row_bytes`]). By default the image is linear.
     ///

@@ -21,6 +21,12 @@ pub const DISABLED: Bits = bits(11, 8);
 pub const UNTYPED_LANES: Bits = bits(13, 12);
 /// Lanes of a typed message: 1 for the lower eight, 2 for the upper eight.
 pub const SLOT_GROUP: Bits = bits(13, 12);
+/// Operation of a typed atomic message.
+pub const ATOMIC: Bits = bits(11, 8);
+/// A typed atomic message has the upper eight lanes.
+pub const ATOMIC_UPPER: Bits = bit(12);
+/// A typed atomic message returns the texel before.
+pub const ATOMIC_RETURNS: Bits = bit(13);
 /// Size of a block.
 pub const BLOCK_SIZE: Bits = bits(10, 8);
 /// A block of data port 0 has hwords, not owords.
@@ -81,6 +87,7 @@ pub mod dc1 {
     pub const UNTYPED_READ: u32 = 1;
     pub const MEDIA_READ: u32 = 4;
     pub const TYPED_READ: u32 = 5;
+    pub const TYPED_ATOMIC: u32 = 6;
     pub const UNTYPED_WRITE: u32 = 9;
     pub const MEDIA_WRITE: u32 = 10;
     pub const TYPED_WRITE: u32 = 13;

@@ -2,8 +2,8 @@
 //! Description of messages in comments (groups N to R of the document on the ISA).
 
 use crate::isa::descriptor::{
-    BLOCK_SIZE, DISABLED, HEADER, HWORDS, KIND, LENGTH, RESPONSE, SAMPLER, SAMPLER_KIND, SAMPLER_NARROW_RESULT,
-    SCRATCH, SCRATCH_SIZE, SCRATCH_WRITE, dc0, dc1,
+    ATOMIC, ATOMIC_UPPER, BLOCK_SIZE, DISABLED, HEADER, HWORDS, KIND, LENGTH, RESPONSE, SAMPLER, SAMPLER_KIND,
+    SAMPLER_NARROW_RESULT, SCRATCH, SCRATCH_SIZE, SCRATCH_WRITE, dc0, dc1,
 };
 use crate::isa::{Descriptor, Instruction};
 
@@ -41,6 +41,26 @@ const LSC: [&str; 32] = [
     "ccs",
     "read_state",
     "fence",
+];
+
+/// Names of typed atomic operations by their codes (IGA `MessageDecoderHDC.cpp`).
+const TYPED_ATOMICS: [&str; 16] = [
+    "64b integer compare and swap",
+    "logical AND",
+    "logical OR",
+    "logical XOR",
+    "store",
+    "integer increment",
+    "integer decrement",
+    "integer add",
+    "integer subtract",
+    "commuted integer subtract",
+    "signed-integer max",
+    "signed-integer min",
+    "unsigned-integer max",
+    "unsigned-integer min",
+    "integer compare and swap",
+    "integer pre-decrement (returns pre-decrement value)",
 ];
 
 /// Names of messages to the sampler by their types (IGA `MessageDecoderOther.cpp`).
@@ -190,6 +210,14 @@ fn data_port_1(desc: u32) -> String {
     match KIND.get32(desc) {
         dc1::TYPED_READ => format!("typed surface read with {channels}{}", coordinates(desc)),
         dc1::TYPED_WRITE => format!("typed surface write with {channels}{}", coordinates(desc)),
+        dc1::TYPED_ATOMIC => {
+            let slots = if ATOMIC_UPPER.is_set32(desc) {
+                "_sgh atomic 32-bit integer (slot group high)"
+            } else {
+                " atomic 32-bit integer"
+            };
+            format!("typed{slots} {}", TYPED_ATOMICS[ATOMIC.get32(desc) as usize])
+        }
         dc1::UNTYPED_READ => format!("untyped surface read with {channels}"),
         dc1::UNTYPED_WRITE => format!("untyped surface write with {channels}"),
         _ => String::new(),

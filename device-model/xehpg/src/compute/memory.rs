@@ -473,6 +473,16 @@ impl Memory for KernelMemory<'_, '_> {
         self.store_texel(image, at, bytes)
     }
 
+    fn atomic_texel(
+        &mut self,
+        image: &Image,
+        at: [u32; 3],
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<u64, MemoryFault> {
+        self.update_texel(image, at, operation, operands)
+    }
+
     fn read_row(&mut self, image: &Image, x: u32, y: u32, bytes: &mut [u8]) -> Result<(), MemoryFault> {
         self.load_row(image, x, y, bytes)
     }

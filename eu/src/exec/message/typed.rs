@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Typed reads and writes of images, and media blocks (ISA-226, EU-045, EU-084).
+//! Typed reads, writes and atomic operations of images, and media blocks (ISA-226, EU-045, EU-084).
 
 use super::operands::{MessageFault, Operands, Sent};
 use super::texel::{read_texel, write_texel};
 use crate::exec::environment::Environment;
 use crate::exec::fault::{AccessKind, FaultKind, MemoryFault};
-use crate::exec::memory::{Access, Image, Surface};
+use crate::exec::memory::{Access, Atomic, Channel, ChannelOrder, Image, Surface};
 use crate::exec::thread::{REG, Thread};
-use crate::isa::descriptor::{BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_GROUP, dc1};
+use crate::isa::descriptor::{
+    ATOMIC, ATOMIC_RETURNS, ATOMIC_UPPER, BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_GROUP, dc1,
+};
 
 /// Lanes of a typed message.
 const LANES: u32 = 8;
@@ -16,10 +18,29 @@ const COORDINATES: u32 = 4;
 /// Number of the coordinate that is the level.
 const LEVEL: u32 = 3;
 
+/// Operations by their codes (Mesa `BRW_AOP_*`, IGC `GenISA_intatomictyped`). The commuted subtraction, the decrement that returns
+/// the new value and the exchange of 64 bits are in no kernel of these compilers.
+const ATOMICS: [(u32, Atomic); 13] = [
+    (1, Atomic::And),
+    (2, Atomic::Or),
+    (3, Atomic::Xor),
+    (4, Atomic::Store),
+    (5, Atomic::Inc),
+    (6, Atomic::Dec),
+    (7, Atomic::Add),
+    (8, Atomic::Sub),
+    (10, Atomic::Smax),
+    (11, Atomic::Smin),
+    (12, Atomic::Umax),
+    (13, Atomic::Umin),
+    (14, Atomic::Cas),
+];
+
 /// What a descriptor asks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
     Typed(TypedAccess),
+    Atomic(TypedAtomic),
     Media(MediaBlock),
 }
 
@@ -31,6 +52,20 @@ pub struct TypedAccess {
     index: u8,
     /// Bit `n`: component `n` is transferred.
     components: u32,
+    /// The payload begins with a header, of which nothing is used.
+    header: bool,
+    /// First of the eight lanes of the instruction.
+    first: u32,
+}
+
+/// An atomic operation on the texels of eight lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct TypedAtomic {
+    operation: Atomic,
+    /// The texels before are returned.
+    returns: bool,
+    /// Index in the binding table.
+    index: u8,
     /// The payload begins with a header, of which nothing is used.
     header: bool,
     /// First of the eight lanes of the instruction.
@@ -70,6 +105,17 @@ pub fn decode(desc: u32, size: u8, channel: u8) -> Result<Operation, FaultKind> 
             let components = DISABLED.get32(!desc);
             Ok(Operation::Typed(TypedAccess { store: kind == dc1::TYPED_WRITE, index, components, header, first }))
         }
+        dc1::TYPED_ATOMIC => {
+            let code = ATOMIC.get32(desc);
+            let (_, operation) = ATOMICS.iter().find(|(known, _)| *known == code).ok_or(FaultKind::Message)?;
+            Ok(Operation::Atomic(TypedAtomic {
+                operation: *operation,
+                returns: ATOMIC_RETURNS.is_set32(desc),
+                index,
+                header,
+                first: first_lane(ATOMIC_UPPER.is_set32(desc), size, channel)?,
+            }))
+        }
         // A distance between rows other than that of the surface, and messages without the header that has the place.
         dc1::MEDIA_READ | dc1::MEDIA_WRITE if MEDIA_PITCH.is_set32(desc) || !header => Err(FaultKind::Message),
         kind @ (dc1::MEDIA_READ | dc1::MEDIA_WRITE) => {
@@ -98,6 +144,7 @@ impl Operation {
     pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         match self {
             Operation::Typed(from) => typed(from, sent),
+            Operation::Atomic(from) => atomic(from, sent),
             Operation::Media(from) => media(from, sent),
         }
     }
@@ -193,6 +240,43 @@ fn typed(typed: &TypedAccess, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         }
         if !inside {
             environment.note(Access::Outside, lanes.instruction, typed.first + lane);
+        }
+    }
+    Ok(())
+}
+
+/// Executes an atomic operation on texels of one channel of 32 bits. Behind the coordinates are its operands, of an exchange first
+/// what is compared. Lanes outside the image return 0 and change nothing; they are counted.
+fn atomic(from: &TypedAtomic, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Sent { operands, thread, lanes, environment } = sent;
+    let (surface, image) = image(operands, thread, from.index, AccessKind::Atomic, environment)?;
+    let format = image.format;
+    let one_channel = matches!(format.order, ChannelOrder::R | ChannelOrder::Depth);
+    if !one_channel || !matches!(format.channel, Channel::Uint32 | Channel::Sint32 | Channel::Float32) {
+        return Err(FaultKind::Image.into());
+    }
+    let transferred = [from.operation.operands() as u32, u32::from(from.returns)];
+    let coordinates = Coordinates::new(operands, thread, &image, from.header, transferred)?;
+    let [stored, _] = transferred;
+    for lane in (0..LANES).filter(|lane| lanes.enabled >> (from.first + lane) & 1 != 0) {
+        let Texel { at, level, inside } = coordinates.texel(operands, thread, &image, lane);
+        let operand = |index| {
+            let register = coordinates.data() + index;
+            if index < stored { u64::from(thread.u32(operands.payload(thread, register, lane))) } else { 0 }
+        };
+        let values = [operand(0), operand(1)];
+        let before = match level.as_ref().filter(|_| inside) {
+            None => 0,
+            Some(level) => environment.memory.atomic_texel(level, at, from.operation, values).map_err(|fault| {
+                let fault = MessageFault::of_access(fault, AccessKind::Atomic, surface, image.texel(at));
+                fault.in_lane(from.first + lane)
+            })?,
+        };
+        if let (Some(dst), true) = (operands.dst, from.returns) {
+            thread.set_u32(((dst + lane * 4) & thread.grf_mask) as usize, before as u32);
+        }
+        if !inside {
+            environment.note(Access::Outside, lanes.instruction, from.first + lane);
         }
     }
     Ok(())

@@ -256,6 +256,17 @@ impl<R: AccessRecord> Memory for CapturingMemory<'_, '_, '_, R> {
         self.memory.write_texel(image, at, bytes)
     }
 
+    fn atomic_texel(
+        &mut self,
+        image: &Image,
+        at: [u32; 3],
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<u64, MemoryFault> {
+        self.touch_texel(image, at, 4);
+        self.memory.atomic_texel(image, at, operation, operands)
+    }
+
     fn read_row(&mut self, image: &Image, x: u32, y: u32, bytes: &mut [u8]) -> Result<(), MemoryFault> {
         self.touch_row(image, x.into(), [y, 0], bytes.len() as u64);
         self.memory.read_row(image, x, y, bytes)

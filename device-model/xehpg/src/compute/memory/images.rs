@@ -3,7 +3,7 @@
 
 use arctic_base::blitter::{Compression, Piece};
 use arctic_eu::exec::FaultKind;
-use arctic_eu::exec::memory::{Image, MemoryFault, Surface};
+use arctic_eu::exec::memory::{Atomic, Image, Memory as _, MemoryFault, Surface};
 
 use super::super::bases::ADDRESS;
 use super::super::surfaces::StateName;
@@ -50,6 +50,24 @@ impl<'m> KernelMemory<'_, 'm> {
             Some(planes) => self.store_place(planes.texel(image.levels.number, at), bytes),
             None => Ok(()),
         }
+    }
+
+    /// Applies an operation to a texel of 4 bytes. Compressed memory has none: drivers do not compress images with atomic
+    /// operations (Mesa `anv_image.c`), and what the hardware does is not public.
+    pub(super) fn update_texel(
+        &mut self,
+        image: &Image,
+        at: [u32; 3],
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<u64, MemoryFault> {
+        let Some(planes) = self.planes(image)? else { return Ok(0) };
+        let place = planes.texel(image.levels.number, at);
+        if place.compressed {
+            return Err(FaultKind::Image.into());
+        }
+        // An address without a surface is in bounds.
+        Ok(self.atomic(Surface::Flat, place.address, 4, operation, operands)?.unwrap_or(0))
     }
 
     /// Reads bytes of a row of the first plane, from byte `x` on.

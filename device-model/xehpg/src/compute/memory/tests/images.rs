@@ -187,3 +187,28 @@ fn texels_of_levels_are_apart() {
         }
     }
 }
+
+/// Atomic operations on texels are those on their memory, at their places in tiles; compressed images have none.
+#[test]
+fn atomic_operations_on_texels() {
+    proves!(EU_045, "atomic operations on texels of linear and tiled images; compressed ones are refused by name");
+    let world = World::new();
+    for (kind, tile_mode, _) in SHAPES {
+        world.put_state(0x40, &state(kind, tile_mode, false));
+        world.put_state(0x80, &state(kind, tile_mode, true));
+        world.once(|memory| {
+            let image = memory.image(Surface::State(0x40, 0)).unwrap();
+            for at in [[0; 3], [99, 59, 4], [31, 17, 2]] {
+                memory.write_texel(&image, at, &7u32.to_le_bytes()).unwrap();
+                assert_eq!(memory.atomic_texel(&image, at, Atomic::Add, [5, 0]), Ok(7));
+                assert_eq!(memory.atomic_texel(&image, at, Atomic::Cas, [12, 1000]), Ok(12));
+                let mut bytes = [0; 4];
+                memory.read_texel(&image, at, &mut bytes).unwrap();
+                assert_eq!(u32::from_le_bytes(bytes), 1000, "{kind} {tile_mode} {at:?}");
+            }
+            let image = memory.image(Surface::State(0x80, 0)).unwrap();
+            let refused = memory.atomic_texel(&image, [0; 3], Atomic::Add, [1, 0]);
+            assert_eq!(refused, Err(FaultKind::Image.into()));
+        });
+    }
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Kernels that sample images with levels and cubes, and compare texels, as those of Vulkan do.
+//! Kernels that sample images with levels and cubes, compare texels, and apply atomic operations to them, as those of Vulkan do.
 
 use super::kernels::*;
 use super::messages::{POOL, STATES, bases, buffer};
@@ -118,4 +118,23 @@ fn cubes_are_sampled_by_directions() {
 
     let bench = run(&text, 1, &state, sampler, &texels);
     assert_eq!(results(&bench, 0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 1.0, 0.0]);
+}
+
+#[test]
+fn threads_count_in_a_texel() {
+    proves!(EU_045, "typed atomic operations of many threads on one texel, which return the texel before");
+    let state = image(1, 4, &[(0, 1 << 29 | 0xd7 << 18 | 3 << 12)]);
+    // All lanes of 40 groups add 1 to the texel at 3, 2; the greatest one that they have had is kept at 0, 0.
+    let text = "
+(W)     mov (8|M0) r10.0<1>:ud 0x3:ud
+(W)     mov (8|M0) r11.0<1>:ud 0x2:ud
+(W)     mov (8|M0) r12.0<1>:ud 0x1:ud
+        send.dc1 (8|M0) r60 r10 r12:1 0x0 0x0411A700
+(W)     mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)     mov (8|M0) r11.0<1>:ud 0x0:ud
+        send.dc1 (8|M0) null r10 r60:1 0x0 0x04018C00
+";
+    let bench = run(text, 40, &state, [0; 4], &[]);
+    // Tile4: 16 bytes by 4 rows are contiguous.
+    assert_eq!([bench.get(IMAGE + 2 * 16 + 12), bench.get(IMAGE)], [320, 319]);
 }
