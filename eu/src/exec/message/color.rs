@@ -8,6 +8,16 @@ use crate::float::{F, HF, Round, f16_to_f32};
 /// `bytes` are those of one texel.
 pub fn from_memory(bytes: &[u8], format: ImageFormat) -> [u32; 4] {
     let one = format.one();
+    // Most images have one of these formats.
+    match (format.order, format.channel, bytes) {
+        (ChannelOrder::Rgba, Channel::Unorm8, [red, green, blue, alpha]) => {
+            return [red, green, blue, alpha].map(|raw| (f32::from(*raw) / 255.0).to_bits());
+        }
+        (ChannelOrder::R, Channel::Float32 | Channel::Uint32 | Channel::Sint32, [a, b, c, d]) => {
+            return [u32::from_le_bytes([*a, *b, *c, *d]), 0, 0, one];
+        }
+        _ => {}
+    }
     let mut channels = [0, 0, 0, one];
     for (index, (channel, value)) in channels.iter_mut().zip(bytes.chunks_exact(format.channel.bytes())).enumerate() {
         let raw = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));

@@ -16,17 +16,19 @@ pub struct View<'v> {
     pub reference: Option<Reference>,
     /// The face of a cube on which positions are.
     pub face: Option<u32>,
+    /// Number of coordinates of a texel that addressing is for: without that of array elements and faces.
+    pub axes: usize,
+    /// The coordinate behind these is the number of an array element or face.
+    pub layered: bool,
 }
 
-impl View<'_> {
-    /// Number of coordinates of a texel that addressing is for: without that of array elements and faces.
-    pub fn axes(&self) -> usize {
-        if self.image.cube { 2 } else { self.image.dimensions.count() as usize - usize::from(self.is_array()) }
-    }
-
-    /// The last coordinate is that of an array element.
-    pub fn is_array(&self) -> bool {
-        self.image.array && self.image.dimensions.count() > 1
+impl<'v> View<'v> {
+    /// The image of one level.
+    #[inline]
+    pub fn new(image: &'v Image, sampler: &'v Sampler, reference: Option<Reference>, face: Option<u32>) -> View<'v> {
+        let count = image.dimensions.count() as usize;
+        let layered = count > 1 && (image.array || image.cube);
+        View { image, sampler, reference, face, axes: count - usize::from(layered), layered }
     }
 
     /// Sizes in texels.
@@ -35,8 +37,10 @@ impl View<'_> {
     }
 
     /// A texel, or the result of its comparison.
+    #[inline]
     pub fn texel(&self, memory: &mut dyn Memory, at: [i32; 3]) -> Result<[u32; 4], MemoryFault> {
         match self.face {
+            None if self.reference.is_none() => fetch(memory, self.image, at, Some(self.sampler)),
             Some(face) if self.crosses_edges() => self.of_cube(memory, face, at),
             _ => self.of_plane(memory, at),
         }

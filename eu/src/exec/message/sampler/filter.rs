@@ -16,10 +16,11 @@ pub struct Point {
 }
 
 /// Coordinates in texels.
+#[inline]
 #[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
 fn scaled(view: &View<'_>, point: &Point) -> [f32; 3] {
     let (limits, mut scaled) = (view.limits(), [0.0; 3]);
-    for index in 0..view.axes() {
+    for index in 0..view.axes {
         let limit = limits[index] as f32;
         scaled[index] = if view.sampler.normalized { point.at[index] * limit } else { point.at[index] };
         if view.sampler.addressing[index] == Addressing::HalfBorder {
@@ -30,9 +31,10 @@ fn scaled(view: &View<'_>, point: &Point) -> [f32; 3] {
 }
 
 /// The texel with the least coordinates that a linear filter reads, and the weights of those beside it.
+#[inline]
 fn corner(view: &View<'_>, filter: &Filter, point: &Point) -> ([i32; 3], [f32; 3]) {
     let (scaled, mut base, mut weight) = (scaled(view, point), [0; 3], [0.0; 3]);
-    for index in 0..view.axes() {
+    for index in 0..view.axes {
         let shifted = scaled[index] - 0.5;
         base[index] = (shifted.floor() as i32).saturating_add(point.offsets[index]);
         // Weights have eight bits in hardware.
@@ -43,9 +45,10 @@ fn corner(view: &View<'_>, filter: &Filter, point: &Point) -> ([i32; 3], [f32; 3
 }
 
 /// A position with the number of the array element.
+#[inline]
 fn position(view: &View<'_>, mut at: [i32; 3], point: &Point) -> [i32; 3] {
-    if let Some(layer) = at.get_mut(view.axes())
-        && (view.image.array || view.image.cube)
+    if let Some(layer) = at.get_mut(view.axes)
+        && view.layered
     {
         *layer = point.layer;
     }
@@ -53,9 +56,10 @@ fn position(view: &View<'_>, mut at: [i32; 3], point: &Point) -> [i32; 3] {
 }
 
 /// The nearest texel.
+#[inline]
 fn nearest(memory: &mut dyn Memory, view: &View<'_>, filter: &Filter, point: &Point) -> Result<[u32; 4], MemoryFault> {
     let (scaled, limits, mut base) = (scaled(view, point), view.limits(), [0; 3]);
-    for index in 0..view.axes() {
+    for index in 0..view.axes {
         let scaled = scaled[index];
         let at = if filter.rounding[index] { (scaled * 256.0).round() / 256.0 } else { scaled };
         base[index] = at.floor() as i32;
@@ -82,10 +86,10 @@ pub fn color(
     }
     let (base, weight) = corner(view, filter, point);
     let mut sum = Sum::new(view.sampler.reduction);
-    for corner in 0..1u32 << view.axes() {
+    for corner in 0..1u32 << view.axes {
         let mut share = 1.0;
         let mut at = base;
-        for index in 0..view.axes() {
+        for index in 0..view.axes {
             let upper = corner >> index & 1 != 0;
             share *= if upper { weight[index] } else { 1.0 - weight[index] };
             at[index] = at[index].saturating_add(i32::from(upper));
@@ -111,7 +115,7 @@ pub fn gathered(
     for (into, [right, down]) in components.iter_mut().zip([[0, 1], [1, 1], [1, 0], [0, 0]]) {
         let mut at = base;
         at[0] = at[0].saturating_add(right);
-        if view.axes() > 1 {
+        if view.axes > 1 {
             at[1] = at[1].saturating_add(down);
         }
         let color = view.texel(memory, position(view, at, point))?;

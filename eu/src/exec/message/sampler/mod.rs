@@ -110,7 +110,12 @@ pub fn execute(sample: &Sample, sent: Sent<'_, '_>) -> Result<(), MessageFault> 
     // Lanes of a quad have their coordinates whether they are enabled or not, and before the first result is written.
     let mut points = [[0.0; 3]; LANES];
     let quads = matches!(sample.form.level, LevelSource::Quad | LevelSource::QuadWithBias);
-    let quads = quads && sampler.as_ref().is_some_and(|sampler| query.needs_level(sampler));
+    let view = sampler.as_ref().map(|sampler| View::new(&query.image, sampler, None, None));
+    let needs_level = sampler.as_ref().is_some_and(|sampler| query.needs_level(sampler));
+    let quads = quads && needs_level;
+    // The color of one level, whatever the level of detail is: what OpenCL samples.
+    let is_plain =
+        sample.form.operation == Operation::Sample && !(needs_level || sample.form.compares || query.image.cube);
     let layout = Layout { first, registers: registers(sample.narrow), count, narrow: sample.narrow };
     if quads {
         let parameters = Parameters { operands, thread, layout };
@@ -121,16 +126,22 @@ pub fn execute(sample: &Sample, sent: Sent<'_, '_>) -> Result<(), MessageFault> 
     for lane in (0..sample.lanes.min(u32::from(lanes.size))).filter(|lane| lanes.enabled >> lane & 1 != 0) {
         let parameters = Parameters { operands, thread, layout };
         let failed = |error| fault(error).in_lane(lane);
-        let texel = match (&sampler, sample.form.operation) {
+        let texel = match (&view, sample.form.operation) {
             (_, Operation::Size) => query.size(parameters.integer(lane, 0)),
             (_, Operation::Samples) => [1, 0, 0, 0],
             (_, Operation::Load) => query.load(memory, &parameters, lane).map_err(failed)?,
-            (Some(sampler), _) => {
+            (Some(view), _) if is_plain => {
+                let at = parameters.point(lane, &query.places);
+                let point = Point { at, layer: layer(view, at), offsets: header.offsets };
+                let color = filter::color(memory, view, &view.sampler.magnify, &point).map_err(failed)?;
+                query.image.select(color)
+            }
+            (Some(view), _) => {
                 let quad = quads.then(|| {
                     let start = lane as usize / QUAD * QUAD;
                     [0, 1, 2].map(|index| points[start + index])
                 });
-                query.sampled(memory, sampler, &parameters, lane, quad).map_err(failed)?
+                query.sampled(memory, view, &parameters, lane, quad).map_err(failed)?
             }
             (None, _) => return Err(FaultKind::Surface.into()),
         };
@@ -210,16 +221,15 @@ impl Query<'_> {
     }
 
     /// What a sampler makes of the image at a lane's coordinates.
-    #[inline]
     fn sampled(
         &self,
         memory: &mut dyn Memory,
-        sampler: &Sampler,
+        view: &View<'_>,
         parameters: &Parameters<'_>,
         lane: u32,
         quad: Option<[[f32; 3]; 3]>,
     ) -> Result<[u32; 4], MemoryFault> {
-        let (form, image) = (self.sample.form, &self.image);
+        let (form, image, sampler) = (self.sample.form, &self.image, view.sampler);
         let at = parameters.point(lane, &self.places);
         let reference = form.compares.then(|| Reference::new(parameters.float(lane, 0), sampler.comparison, image));
         let mut offsets = self.header.offsets;
@@ -230,7 +240,7 @@ impl Query<'_> {
                 *offset = (parameters.integer(lane, index) << 26).cast_signed() >> 26;
             }
         }
-        let view = View { image, sampler, reference, face: image.cube.then(|| cube::met_by(at)) };
+        let view = View { reference, face: image.cube.then(|| cube::met_by(at)), ..*view };
         let point = match view.face {
             None => Point { at, layer: layer(&view, at), offsets },
             Some(face) => {
@@ -281,7 +291,7 @@ impl Query<'_> {
             (LevelSource::Quad | LevelSource::QuadWithBias, quad) => quad_derivatives(quad.unwrap_or_default(), view),
         };
         let anisotropic = sampler.magnify.anisotropic || sampler.minify.anisotropic;
-        let area = derivatives.area(&self.image, sampler, view.axes(), anisotropic);
+        let area = derivatives.area(&self.image, sampler, view.axes, anisotropic);
         (area.level + bias + parameter, area)
     }
 
@@ -362,10 +372,10 @@ fn nearest_element(at: f32) -> i32 {
 
 /// The array element of a coordinate: the first or last one outside.
 fn layer(view: &View<'_>, at: [f32; 3]) -> i32 {
-    if !view.is_array() {
+    if !view.layered {
         return 0;
     }
-    let index = view.axes();
+    let index = view.axes;
     let last = view.limits()[index].saturating_sub(1).min(i32::MAX as u32).cast_signed();
     nearest_element(at[index]).clamp(0, last)
 }
