@@ -156,11 +156,13 @@ impl Card {
                 // The driver waits for 50 ms, in which a worker may not run. The GuC's step may wait for this thread.
                 self.guc.try_lock()
             };
-            // The function may have ceased to exist since the write. Its request is then dropped.
-            if let Some(mut guc) = guc
-                && self.enabled(function)
-            {
-                guc.mailbox(&self.gt, &self.engines, &self.gt.memory.views_without_messages(), function);
+            match guc {
+                // The function may have ceased to exist since the write. Its request is then dropped.
+                Some(mut guc) if self.enabled(function) => {
+                    guc.mailbox(&self.gt, &self.engines, &self.gt.memory.views_without_messages(), function);
+                }
+                Some(_) => {}
+                None => self.guc_pending.leave_mailbox(function),
             }
         }
         self.guc_pending.notify(function.bit());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Requests for GuC steps, caused by host notifications, engine reports and deadlines. Posting one takes no lock.
 
+use crate::host::Function;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Requests that no GuC step has served yet.
@@ -8,6 +9,8 @@ pub struct GucPending {
     called: AtomicBool,
     /// Functions that have notified the GuC, one bit each.
     notified: AtomicU64,
+    /// Functions (one bit each) with a mailbox request that was left to a step.
+    mailboxes: AtomicU64,
     /// Functions (one bit each) for which a step was requested for another reason.
     behalf: AtomicU64,
     /// Latest time of the next step, in ns of the card's clock.
@@ -26,6 +29,7 @@ impl GucPending {
         GucPending {
             called: AtomicBool::new(false),
             notified: AtomicU64::new(0),
+            mailboxes: AtomicU64::new(0),
             behalf: AtomicU64::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }
@@ -42,6 +46,17 @@ impl GucPending {
     pub fn notify(&self, functions: u64) {
         self.notified.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
+    }
+
+    /// Leaves the mailbox request of `function`, which has notified the GuC, to the next step. Only such requests may be executed by
+    /// a step: a driver writes the header first, so that without a notification the rest may be of the last request.
+    pub fn leave_mailbox(&self, function: Function) {
+        self.mailboxes.fetch_or(function.bit(), Ordering::AcqRel);
+    }
+
+    /// Returns and clears the functions whose mailbox request was left to a step.
+    pub fn take_mailboxes(&self) -> u64 {
+        self.mailboxes.swap(0, Ordering::AcqRel)
     }
 
     /// Returns whether a step is due at `now`, and clears the request. If true, the caller must run the step.

@@ -45,6 +45,7 @@ impl Card {
     fn step_due_guc(&self) {
         let (step, sooner) = {
             let mut guc = self.guc.lock_for_step();
+            guc.serve_mailboxes(&self.gt, &self.engines, self.guc_pending.take_mailboxes());
             let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_notified());
             self.guc.publish_queued(&guc);
             (step, self.guc_pending.set_deadline(step.next))

@@ -285,18 +285,19 @@ impl Guc {
         control::finish_reset(state, &mut ctx, function, last);
     }
 
+    /// Executes the mailbox requests of `left` (one bit each), which were not executed during the notification, and those with an access
+    /// that was not answered.
+    pub fn serve_mailboxes(&mut self, gt: &Gt, engines: &Engines, left: u64) {
+        let again = self.state.as_mut().map_or(0, |state| std::mem::take(&mut state.unanswered_mailboxes));
+        for function in functions(left | again).filter(|function| mailbox::holds_request(gt, *function)) {
+            self.mailbox(gt, engines, &gt.memory.views(), function);
+        }
+    }
+
     /// Performs a bounded amount of work: pending CT buffer requests, engine reports and time slices. `notified`
     /// contains the functions (one bit each) that have notified the GuC since the last step.
     pub fn step(&mut self, gt: &Gt, engines: &Engines, notified: u64) -> Step {
         engines.take_reports(&mut self.reports);
-        // Mailbox requests that were not executed during the notification, because they may block on the function's
-        // client.
-        let again = self.state.as_mut().map_or(0, |state| std::mem::take(&mut state.unanswered_mailboxes));
-        for function in functions(notified | again).filter(|function| mailbox::holds_request(gt, *function)) {
-            if gt.memory.may_wait_for_client(function) {
-                self.mailbox(gt, engines, &gt.memory.views(), function);
-            }
-        }
         let Some(state) = &mut self.state else { return Step::default() };
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
