@@ -4,8 +4,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use crate::capability::{Capability, Chain};
 use crate::config::Field;
 
@@ -13,8 +11,7 @@ use crate::config::Field;
 const HEADER_BYTES: u16 = 0x40;
 
 /// Identifies a part of configuration space within a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartId {
     /// The type 0 header.
     Header,

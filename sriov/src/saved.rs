@@ -8,38 +8,41 @@
 use std::fmt;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use crate::config::ConfigSpace;
 use crate::event::Events;
 use crate::function::PciFunction;
 use crate::part::PartId;
 use crate::sriov_capability::SRIOV_PARTS;
 
-/// Version of [`SavedFunction`]. A change of its fields or of their meaning increments it.
-pub const SAVED_VERSION: u32 = 1;
-
 /// The saved state of a function's configuration space.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SavedFunction {
-    version: u32,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedConfig {
     parts: Vec<SavedPart>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedPart {
     part: PartId,
     registers: Vec<u8>,
 }
 
+impl SavedConfig {
+    /// A state of these parts, with the registers of each as software reads them. [`PciFunction::restore`] checks it.
+    pub fn new<'p>(parts: impl IntoIterator<Item = (PartId, &'p [u8])>) -> SavedConfig {
+        let part = |(part, registers): (PartId, &[u8])| SavedPart { part, registers: registers.to_vec() };
+        SavedConfig { parts: parts.into_iter().map(part).collect() }
+    }
+
+    /// The parts with their registers.
+    pub fn parts(&self) -> impl Iterator<Item = (PartId, &[u8])> {
+        self.parts.iter().map(|SavedPart { part, registers }| (*part, registers.as_slice()))
+    }
+}
+
 /// Reason why a saved state cannot be restored. The function is then unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum RestoreError {
-    /// The state has another version than [`SAVED_VERSION`].
-    Version(u32),
+pub enum ConfigError {
     /// The function has this part and the state does not, or has it twice.
     Missing(PartId),
     /// The state has this part and the function does not.
@@ -50,43 +53,37 @@ pub enum RestoreError {
     Value(PartId, u16),
 }
 
-impl fmt::Display for RestoreError {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RestoreError::Version(version) => {
-                write!(f, "the saved configuration space has format {version}, not {SAVED_VERSION}")
-            }
-            RestoreError::Missing(part) => write!(f, "the saved configuration space has not exactly one {part}"),
-            RestoreError::Unknown(part) => write!(f, "the function has no {part}, which was saved"),
-            RestoreError::Length(part) => write!(f, "the saved {part} has another length than the function's"),
-            RestoreError::Value(part, at) => {
+            ConfigError::Missing(part) => write!(f, "the saved configuration space has not exactly one {part}"),
+            ConfigError::Unknown(part) => write!(f, "the function has no {part}, which was saved"),
+            ConfigError::Length(part) => write!(f, "the saved {part} has another length than the function's"),
+            ConfigError::Value(part, at) => {
                 write!(f, "the saved {part} has a value at {at:#x} that the function cannot have")
             }
         }
     }
 }
 
-impl std::error::Error for RestoreError {}
+impl std::error::Error for ConfigError {}
 
 impl PciFunction {
     /// Returns the state of configuration space.
-    pub fn save(&self) -> SavedFunction {
+    pub fn save(&self) -> SavedConfig {
         let part = |(part, bytes): &(PartId, Range<u16>)| SavedPart {
             part: *part,
             registers: self.config.bytes(bytes.clone()).collect(),
         };
-        SavedFunction { version: SAVED_VERSION, parts: self.parts.iter().map(part).collect() }
+        SavedConfig { parts: self.parts.iter().map(part).collect() }
     }
 
     /// Replaces the state of configuration space with `saved`, which may come from another function with the same
     /// identity, BARs and capabilities. Returns the effects of the change, as those of a write: an interrupt that was
     /// pending stays pending, and VFs that were enabled are enabled, in their reset state.
-    pub fn restore(&mut self, saved: &SavedFunction) -> Result<Events, RestoreError> {
-        if saved.version != SAVED_VERSION {
-            return Err(RestoreError::Version(saved.version));
-        }
+    pub fn restore(&mut self, saved: &SavedConfig) -> Result<Events, ConfigError> {
         if let Some(unknown) = saved.parts.iter().find(|of| self.parts.iter().all(|(part, _)| *part != of.part)) {
-            return Err(RestoreError::Unknown(unknown.part));
+            return Err(ConfigError::Unknown(unknown.part));
         }
         let mut config = self.config.clone();
         // The size of a VF BAR decides which bits of its address exist.
@@ -96,17 +93,17 @@ impl PciFunction {
         for (part, bytes) in parts {
             let mut found = saved.parts.iter().filter(|of| of.part == *part);
             let (Some(SavedPart { registers, .. }), None) = (found.next(), found.next()) else {
-                return Err(RestoreError::Missing(*part));
+                return Err(ConfigError::Missing(*part));
             };
             if registers.len() != bytes.len() {
-                return Err(RestoreError::Length(*part));
+                return Err(ConfigError::Length(*part));
             }
-            config.restore(bytes.start, registers).map_err(|at| RestoreError::Value(*part, at))?;
+            config.restore(bytes.start, registers).map_err(|at| ConfigError::Value(*part, at))?;
             if let (Some(sriov), PartId::Extended(_)) = (&self.sriov, part) {
-                sriov.check(&mut config).map_err(|at| RestoreError::Value(*part, at))?;
+                sriov.check(&mut config).map_err(|at| ConfigError::Value(*part, at))?;
             }
         }
-        self.check_power_state(&config).map_err(|(part, at)| RestoreError::Value(part, at))?;
+        self.check_power_state(&config).map_err(|(part, at)| ConfigError::Value(part, at))?;
         Ok(self.change(|function| function.config = config))
     }
 }

@@ -29,6 +29,7 @@ pub mod bytes;
 #[cfg(feature = "vfio-user")]
 pub mod client;
 pub mod differential;
+pub mod document;
 pub mod driver;
 pub mod grammar;
 pub mod harness;

@@ -14,6 +14,7 @@ use std::sync::{Arc, RwLock};
 
 use arctic_base::gpu::Host;
 use arctic_base::registers::{read_dwords, write_dwords};
+use arctic_base::state::DeviceIdentity;
 use arctic_base::wakeup::MemoryGeneration;
 
 use self::work::EngineSlot;
@@ -35,6 +36,8 @@ pub const GTTMMADR_BYTES: u64 = 4 << 20;
 /// The card.
 pub struct Card {
     gt: Gt,
+    /// What must be equal of a card where saved state is restored.
+    identity: DeviceIdentity,
     /// Shared by CPU accesses to guest memory, exclusive while the VMM waits for their end.
     accesses: RwLock<()>,
     /// The engines, by [`EngineId::index`](crate::topology::EngineId::index).
@@ -48,7 +51,8 @@ impl Card {
     pub fn power_on(profile: &IntegratedProfile, host: Host) -> Arc<Self> {
         let engines = profile.generation.engines().map(|(engine, _)| EngineSlot::new(engine)).collect();
         let changes = MemoryGeneration::new();
-        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), engines, changes })
+        let identity = DeviceIdentity { device: profile.device, revision: profile.revision };
+        Arc::new(Card { gt: Gt::new(profile, host), identity, accesses: RwLock::new(()), engines, changes })
     }
 
     /// State that the units share.

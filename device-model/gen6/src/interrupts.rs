@@ -13,16 +13,13 @@ pub mod saved;
 
 use std::sync::Arc;
 
-use arctic_base::host::{Function, InterruptSink};
-use arctic_base::interrupts::{Delivery, Sources};
-use serde::{Deserialize, Serialize};
-
 use crate::registers::interrupt::{BankRegister, MASTER_ENABLE};
 use crate::registers::{Bank, Bits};
+use arctic_base::host::{Function, InterruptSink};
+use arctic_base::interrupts::{Delivery, Sources};
 
 /// The four registers of a bank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Registers {
     status: u32,
     mask: u32,

@@ -2,13 +2,10 @@
 //! Accumulated time in RC6 (G67-040).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-use serde::{Deserialize, Serialize};
-
 use crate::sync::{IgnorePoison, Mutex};
 
 /// State of the counter, which is also its saved state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sleep {
     /// Start of the current sleep in ns, while asleep.
     since: Option<u64>,
@@ -17,6 +14,17 @@ pub struct Sleep {
 }
 
 impl Sleep {
+    /// The state with this start of the current sleep, while asleep, and time before it.
+    pub fn of(since: Option<u64>, slept: u64) -> Self {
+        Sleep { since, slept }
+    }
+
+    /// Its parts, as for [`Sleep::of`].
+    pub fn parts(&self) -> (Option<u64>, u64) {
+        let Sleep { since, slept } = self;
+        (*since, *slept)
+    }
+
     /// Returns whether a card can be in this state at time `now`.
     pub fn possible(&self, now: u64) -> bool {
         let Sleep { since, slept } = self;

@@ -4,14 +4,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arctic_device_model::card::function_state::SavedFunction;
+use arctic_device_model::state::RestoreError;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
+use arctic_test_support::document::Sections;
 use arctic_test_support::kernels::{COUNT, kernel};
 use arctic_test_support::mi;
 use arctic_test_support::mi::compute::{Bases, Walker, cfe_state, state_base_address, state_compute_mode};
 use arctic_test_support::vfs::bench::*;
 
-use super::{DONE, VALUE, bench, copy_memory, done, part, pause, restore, resume, save, through_text, with};
+use super::{DONE, VALUE, bench, copy_memory, done, pause, restore, resume, save, through_bytes, with};
 
 /// Offset of the code of a context.
 const CODE: u64 = at::SCRATCH + 0x1000;
@@ -61,7 +63,7 @@ fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, text: &str, groups:
 fn moved(source: &VfBench, mut target: VfBench, saved: &SavedFunction) -> VfBench {
     pause(&target, ATTACKER);
     copy_memory(source, &target, saved);
-    restore(&target, ATTACKER, &through_text(saved)).unwrap();
+    restore(&target, ATTACKER, &through_bytes(saved)).unwrap();
     assert_eq!(save(&target, ATTACKER), *saved);
     let rings = source.attacker.state().rings;
     target.attacker.state_mut().rings = rings;
@@ -127,9 +129,12 @@ fn groups_of_clusters_go_on_on_another_card() {
         });
         pause(&source, ATTACKER);
         let saved = save(&source, ATTACKER);
-        let mut parts = toml::Value::try_from(&saved).unwrap();
-        let walkers = part(&mut parts, &["kernels", "state", "walkers"]).as_array_mut().unwrap();
-        most = walkers.iter_mut().map(|it| part(it, &["groups"]).as_array_mut().unwrap().len()).fold(most, usize::max);
+        let mut document = Sections::of(&saved.to_bytes());
+        if let Some(walkers) = document.find(b"KWLK") {
+            let len = walkers.len();
+            let groups = |index| u32::from_le_bytes(walkers.at(index)[56..].try_into().unwrap()) as usize;
+            most = (0..len).map(groups).fold(most, usize::max);
+        }
         source = moved(&source, bench(true), &saved);
         resume(&source, ATTACKER);
         moves += 1;
@@ -150,22 +155,29 @@ fn groups_that_are_none_are_refused() {
     submit_counting(&mut bench.attacker, 0, EngineClass::Compute, COUNT, 2, 100_000);
     bench.work(4);
     pause(&bench, ATTACKER);
-    let good = through_text(&save(&bench, ATTACKER));
+    let good = through_bytes(&save(&bench, ATTACKER));
     assert_eq!(bench.card.gt().parked.count(ATTACKER), 1);
-    let walker = ["kernels", "state", "walkers", "0"];
-    for (field, value) in [("page", 1), ("page", 0x100_0000), ("ticket", 0), ("instructions", i64::MAX)] {
-        let saved = with(&good, &[&walker[..], &[field]].concat(), value);
-        assert!(restore(&bench, ATTACKER, &saved).is_err(), "{field} {value:#x}");
-        assert_eq!(bench.card.gt().parked.count(ATTACKER), 0, "{field}");
+    // Page, ticket and instructions of the walker.
+    for (offset, value) in [(0, 1), (0, 0x100_0000), (8, 0), (32, u64::MAX >> 1)] {
+        let saved = with(&good, |document| document.get(b"KWLK").put(0, offset, u64::to_le_bytes(value)));
+        assert!(restore(&bench, ATTACKER, &saved.unwrap()).is_err(), "{offset} {value:#x}");
+        assert_eq!(bench.card.gt().parked.count(ATTACKER), 0, "{offset}");
     }
-    let mut twice = toml::Value::try_from(&good).unwrap();
-    let walkers = part(&mut twice, &["kernels", "state", "walkers"]).as_array_mut().unwrap();
-    walkers.push(walkers[0].clone());
-    assert!(restore(&bench, ATTACKER, &twice.try_into().unwrap()).is_err());
-    let mut short = toml::Value::try_from(&good).unwrap();
-    let group = ["groups", "0", "threads"];
-    part(&mut short, &[&walker[..], &group].concat()).as_array_mut().unwrap().pop();
-    assert!(restore(&bench, ATTACKER, &short.try_into().unwrap()).is_err());
+    let twice = with(&good, |document| {
+        for tag in [b"KWLK", b"KGRP", b"KBYT"] {
+            let body = &mut document.get(tag).body;
+            *body = body.repeat(2);
+        }
+    });
+    let error = restore(&bench, ATTACKER, &twice.unwrap()).unwrap_err();
+    assert_eq!(error, RestoreError::Invalid { unit: "kernels", what: "a context twice" });
+    let refused = |change: &dyn Fn(&mut Sections)| with(&good, change).unwrap_err().to_string();
+    let short = refused(&|document| document.get(b"KBYT").body.truncate(100));
+    assert_eq!(short, "invalid saved state of kernels: a group without its bytes");
+    let long = refused(&|document| document.get(b"KBYT").body.push(0));
+    assert_eq!(long, "invalid saved state of kernels: what belongs to no walker");
+    let without = refused(&|document| document.get(b"KWLK").put(0, 56, [9, 0, 0, 0]));
+    assert_eq!(without, "invalid saved state of kernels: a walker without its groups");
     restore(&bench, ATTACKER, &good).unwrap();
     resume(&bench, ATTACKER);
     bench.until("the kernel", 50_000, |bench| done(&bench.attacker, 0));

@@ -48,6 +48,7 @@ use crate::registers::{
 };
 use crate::residency::{Awake, Residency};
 use crate::sensors::{Meter, Power};
+use crate::state::DeviceIdentity;
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use kernels::{EngineKernel, KernelTotals};
@@ -93,6 +94,8 @@ pub struct Gt {
     pub generation: &'static Generation,
     /// The card's die.
     pub die: &'static Die,
+    /// What must be equal of a card where saved state is restored.
+    pub identity: DeviceIdentity,
     /// The card's power and heat.
     power: Power,
     /// Memory and address translation.
@@ -169,6 +172,7 @@ impl Gt {
         let gt = Gt {
             generation,
             die: profile.die,
+            identity: DeviceIdentity { device: profile.device, revision: profile.revision },
             power: profile.power,
             memory,
             interrupts: Interrupts::new(Function::PF, generation.interrupts, sink.clone()),

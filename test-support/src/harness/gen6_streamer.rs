@@ -116,9 +116,9 @@ enum Action {
         value: u64,
         width: usize,
     },
-    /// Continues on another card, by way of text or not.
+    /// Continues on another card, by way of bytes or not.
     Move {
-        text: bool,
+        bytes: bool,
     },
     Reset,
 }
@@ -244,7 +244,7 @@ impl World {
         match what % 16 {
             0..5 => Action::Work(1 + (what >> 5) / 2),
             5 => Action::Advance(u32::from(bytes.word()) * 100),
-            6 => Action::Move { text: what & 0xe0 == 0 },
+            6 => Action::Move { bytes: what & 0xe0 == 0 },
             7 => Action::Read { bar: 0, offset: self.offset(bytes), width },
             8 => Action::Read { bar: 2, offset: u64::from(self.operand(bytes)), width },
             9 => self.harmless(engine, bytes),
@@ -368,10 +368,12 @@ impl World {
                 Action::Write { bar, offset, value, width } => {
                     card.write(Function::PF, bar, offset, &value.to_le_bytes()[..width]);
                 }
-                Action::Move { text } => {
+                Action::Move { bytes } => {
                     let mut saved = card.save();
-                    if text {
-                        saved = toml::from_str(&toml::to_string(&saved).unwrap()).unwrap();
+                    if bytes {
+                        let bytes = saved.to_bytes();
+                        saved = SavedCard::from_bytes(&bytes).unwrap();
+                        assert!(saved.to_bytes() == bytes, "a saved card has other bytes than the one that was read");
                     }
                     number = if moves { 1 - number } else { number };
                     self.cards[number].restore(&saved).unwrap();

@@ -2,14 +2,12 @@
 //! Decoding of the copy engine's commands, and the state that setup commands leave to later ones (G67-121; i915:
 //! gt/intel_gpu_commands.h, gt/intel_migrate.c; libdrm: intel/intel_decode.c).
 
+use super::{Blit, BlitError, Tiles};
+use crate::command::{BlitCommand, Blt};
 use arctic_base::blitter::raster::Raster;
 use arctic_base::blitter::rectangle::{Rectangle, Source};
 use arctic_base::blitter::tiling::{Area, Layout, Surface, Tiling};
 use arctic_sriov::number::size;
-use serde::{Deserialize, Serialize};
-
-use super::{Blit, BlitError, Tiles};
-use crate::command::{BlitCommand, Blt};
 
 /// Cost of a row in addition to its bytes, in the unit of the budget of a step.
 const ROW_COST: usize = 256;
@@ -31,8 +29,7 @@ const SOLID: u32 = 1 << 31;
 
 /// State that setup commands leave to later commands: clipping rectangle, destination and colour. It is saved as it is:
 /// commands may set its fields to any values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// Corners of the clipping rectangle.
     clip: [u32; 2],
@@ -48,7 +45,21 @@ pub struct Setup {
     solid: bool,
 }
 
+/// Dwords of a [`Setup`].
+pub const SETUP_DWORDS: usize = 6;
+
 impl Setup {
+    /// The state as dwords, and whether the pattern is solid.
+    pub fn parts(&self) -> ([u32; SETUP_DWORDS], bool) {
+        let Setup { clip: [from, to], header, control, destination, colour, solid } = *self;
+        ([from, to, header, control, destination, colour], solid)
+    }
+
+    /// The state with these parts, as of [`Setup::parts`].
+    pub fn of([from, to, header, control, destination, colour]: [u32; SETUP_DWORDS], solid: bool) -> Self {
+        Setup { clip: [from, to], header, control, destination, colour, solid }
+    }
+
     /// Executes `command` as far as it needs no memory: setup commands change the state, others result in a blit. Commands
     /// and features that are not modelled are errors.
     #[inline(never)]

@@ -16,7 +16,7 @@ mod tiles;
 
 use arctic_base::blitter::rectangle::Rectangle;
 pub use arctic_base::blitter::{BlitError, Progress};
-pub use command::Setup;
+pub use command::{SETUP_DWORDS, Setup};
 use memory::Pages;
 pub use tiles::Tiles;
 

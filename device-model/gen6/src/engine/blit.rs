@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands of the copy engine. A blit may take several steps of the engine, in which its command remains the current one.
 
-use serde::{Deserialize, Serialize};
-
 use super::{Current, Engine, Flow};
 use crate::blitter::{Blit, Progress, Tiles};
 use crate::command::BlitCommand;
@@ -29,13 +27,12 @@ pub(super) struct PendingBlit {
 }
 
 /// Values on which the layouts of tiled surfaces depend, which [`Tiles::new`] gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layouts {
     /// Value of BCS_SWCTRL.
-    control: u32,
+    pub(super) control: u32,
     /// Engines access tiled surfaces swizzled.
-    swizzled: bool,
+    pub(super) swizzled: bool,
 }
 
 impl Layouts {

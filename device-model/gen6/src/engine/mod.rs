@@ -16,16 +16,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use arctic_base::command::{Field, Origin, Requester};
-use arctic_base::host::RetryTime;
-use serde::{Deserialize, Serialize};
-
 use self::blit::{BLIT_BYTES, PendingBlit};
 use crate::blitter::Setup;
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, Memory, Space, Tlb};
 use crate::registers::engine::{EXPLICIT_INVALIDATION, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
 use crate::topology::EngineId;
+use arctic_base::command::{Field, Origin, Requester};
+use arctic_base::host::RetryTime;
 
 /// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +39,7 @@ pub enum Outcome {
 }
 
 /// A batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Batch {
     /// Address of its first command.
     start: u32,

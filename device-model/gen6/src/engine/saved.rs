@@ -2,9 +2,10 @@
 //! Saved state of a command streamer: its position, its wait, and the state of the copy engine's commands. A blit that is
 //! not complete is saved as its command, from which it is created again, and its progress.
 
-use arctic_base::state::{RestoreError, SavedState};
+mod wire;
+
+use arctic_base::state::RestoreError;
 use arctic_sriov::number::size;
-use serde::{Deserialize, Serialize};
 
 use super::blit::{LONGEST, Layouts, PendingBlit};
 use super::{Batch, Engine};
@@ -15,8 +16,7 @@ use crate::generation::EngineRef;
 use crate::memory::{Directory, Space};
 
 /// Saved state of a command streamer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedEngine {
     batch: Option<Batch>,
     waiting: bool,
@@ -26,8 +26,7 @@ pub struct SavedEngine {
 }
 
 /// A blit that is not complete.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedBlit {
     /// Its command.
     dwords: Vec<u32>,
@@ -37,10 +36,9 @@ struct SavedBlit {
     done: u64,
 }
 
-impl SavedState for SavedEngine {
-    const UNIT: &'static str = "engine";
-    const VERSION: u32 = 1;
-}
+/// Saved state of all command streamers, by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedEngines(pub Vec<SavedEngine>);
 
 impl Engine {
     /// Returns the state of the streamer, between two steps. Its counts for monitoring are not part of it.
@@ -61,7 +59,7 @@ impl Engine {
     /// Returns a streamer for `engine` in the saved state.
     pub fn restored(engine: EngineRef, saved: &SavedEngine) -> Result<Engine, RestoreError> {
         let SavedEngine { batch, waiting, arbitration, blit_setup, pending } = saved;
-        let invalid = RestoreError::invalid::<SavedEngine>;
+        let invalid = RestoreError::invalid::<SavedEngines>;
         if batch.is_some_and(|batch| (batch.start | batch.next) & !BATCH_ADDRESS.mask() != 0) {
             return Err(invalid("an address of a batch"));
         }

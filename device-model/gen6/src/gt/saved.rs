@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Saved state of the GT: registers, power, time, and what the engines are doing.
 
+mod wire;
+
 use std::sync::atomic::Ordering;
 
-use arctic_base::state::{RestoreError, SavedState};
-use serde::{Deserialize, Serialize};
+use arctic_base::state::RestoreError;
 
 use super::engine::Activity;
 use super::watchdog::Watchdog;
@@ -37,8 +38,7 @@ const CHANGED_OF_ENGINES: [u32; 10] =
 const CHANGED: [u32; 5] = [FORCEWAKE_ACK, FORCEWAKE_MT_ACK, GMBUS_STATUS, SYNC_FLIP_STATUS, SYNC_FLIP_STATUS_1];
 
 /// Saved state of the GT.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedGt {
     /// Name of the generation.
     generation: String,
@@ -58,18 +58,12 @@ pub struct SavedGt {
 }
 
 /// What an engine is doing. Whether it is in a batch or in a command follows from its own state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedActivity {
     flushes_suspended: bool,
     status: u32,
     watchdog: u64,
     halted: bool,
-}
-
-impl SavedState for SavedGt {
-    const UNIT: &'static str = "GT";
-    const VERSION: u32 = 1;
 }
 
 impl Activity {

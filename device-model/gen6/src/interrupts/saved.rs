@@ -2,14 +2,13 @@
 //! Saved state of the interrupt registers.
 
 use arctic_base::interrupts::Sources;
-use arctic_base::state::{RestoreError, SavedState};
-use serde::{Deserialize, Serialize};
+use arctic_base::state::{Document, Record, RestoreError, SavedState, Tag, Writer};
+use zerocopy::little_endian::U32;
 
 use super::{Banks, Interrupts, Registers};
 
 /// The registers of all banks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedInterrupts {
     display: Registers,
     graphics: Registers,
@@ -19,7 +18,29 @@ pub struct SavedInterrupts {
 
 impl SavedState for SavedInterrupts {
     const UNIT: &'static str = "interrupts";
-    const VERSION: u32 = 1;
+    const TAGS: &'static [Tag] = &[BanksRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedInterrupts { display, graphics, power, south } = *self;
+        let fields = |Registers { status, mask, identity, enable }| [status, mask, identity, enable].map(U32::new);
+        to.record(BanksRecord { banks: [display, graphics, power, south].map(fields) });
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let BanksRecord { banks } = from.record()?;
+        let [display, graphics, power, south] = banks.map(|fields| {
+            let [status, mask, identity, enable] = fields.map(U32::get);
+            Registers { status, mask, identity, enable }
+        });
+        Ok(SavedInterrupts { display, graphics, power, south })
+    }
+}
+
+arctic_base::record! {
+    /// Display, graphics, power, south: status, mask, identity and enable of each.
+    struct BanksRecord[b"INTR", 64] {
+        banks: [[U32; 4]; 4],
+    }
 }
 
 impl Banks {

@@ -3,14 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use arctic_base::state::{RestoreError, SavedState};
-use serde::{Deserialize, Serialize};
-
 use super::{Ggtt, Pte};
+use arctic_base::state::{Document, Record, RestoreError, SavedState, Tag, Writer};
+use zerocopy::little_endian::U32;
 
 /// The table of the GGTT: number of its entries, and page and value of those that are not 0, ascending.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedGgtt {
     pages: u32,
     entries: Vec<(u32, u32)>,
@@ -18,7 +16,37 @@ pub struct SavedGgtt {
 
 impl SavedState for SavedGgtt {
     const UNIT: &'static str = "GGTT";
-    const VERSION: u32 = 1;
+    const TAGS: &'static [Tag] = &[TableRecord::TAG, EntryRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedGgtt { pages, entries } = self;
+        to.record(TableRecord { pages: (*pages).into() });
+        let entry = |(page, entry): &(u32, u32)| EntryRecord { page: (*page).into(), entry: (*entry).into() };
+        to.records(entries.iter().map(entry));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let TableRecord { pages } = from.record()?;
+        let entry = |record: &EntryRecord| (record.page.get(), record.entry.get());
+        Ok(SavedGgtt { pages: pages.get(), entries: from.records(MOST_PAGES)?.iter().map(entry).collect() })
+    }
+}
+
+/// Pages of the largest GGTT: that of a table of 2 MiB.
+const MOST_PAGES: usize = 1 << 19;
+
+arctic_base::record! {
+    /// The table.
+    struct TableRecord[b"GTTT", 4] {
+        /// Number of entries.
+        pages: U32,
+    }
+
+    /// An entry that is not 0.
+    struct EntryRecord[b"GTTE", 8] {
+        page: U32,
+        entry: U32,
+    }
 }
 
 impl Ggtt {

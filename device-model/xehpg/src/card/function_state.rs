@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! All state of one function, and its reset.
 
-use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::U16;
 
 use super::Card;
 use crate::compute::saved::{Kernels, SavedKernels};
@@ -21,7 +21,8 @@ use crate::interrupts::{Interrupts, SavedTree};
 use crate::memory::FunctionMemory;
 use crate::memory::ggtt::{self, GgttEntry};
 use crate::memory::saved::{Frames, GgttState, SavedFrames, SavedGgtt};
-use crate::state::{RestoreError, SaveError, SaveState, Versioned};
+use crate::state::format::Kind;
+use crate::state::{DeviceIdentity, Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer};
 use crate::sync::MutexGuard;
 
 /// All state of one function, with the GuC's lock held. The state lies in three places, each with one structure per
@@ -36,31 +37,115 @@ pub struct FunctionState<'c> {
     guc: MutexGuard<'c, Guc>,
 }
 
-/// Saved state of a VF: all units with their versions. Not part of it are the contents of local memory
-/// ([`SavedFrames::data`]) and its compression control data, guest memory, configuration space, counters for
-/// monitoring, and what the PF assigns: quotas, share of the engines and thresholds, which must exist where it is
-/// restored. Deserialising it fails if it contains a unit that this version does not know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Saved state of a VF. Not part of it are the contents of local memory ([`SavedFrames::data`]) and its compression control
+/// data, guest memory, configuration space, counters for monitoring, and what the PF assigns: quotas, share of the engines and
+/// thresholds, which must exist where it is restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedFunction {
+    /// The card on which it was saved.
+    pub identity: DeviceIdentity,
     /// What the VF was provisioned with.
-    pub quotas: Versioned<SavedQuotas>,
-    /// GGTT entries.
-    pub ggtt: Versioned<SavedGgtt>,
-    /// Description of local memory.
-    pub frames: Versioned<SavedFrames>,
+    pub quotas: SavedQuotas,
+    /// What a PF driver transfers itself.
+    pub memory: Option<SavedMemory>,
     /// Registers.
-    pub registers: Versioned<SavedRegisters>,
+    pub registers: SavedRegisters,
     /// Interrupt tree.
-    pub interrupts: Versioned<SavedTree>,
+    pub interrupts: SavedTree,
     /// CT buffers, memory-based interrupt, opt-ins.
-    pub client: Versioned<SavedClient>,
+    pub client: SavedClient,
     /// Contexts.
-    pub contexts: Versioned<SavedContexts>,
+    pub contexts: SavedContexts,
     /// Groups of kernels in flight.
-    pub kernels: Versioned<SavedKernels>,
+    pub kernels: SavedKernels,
     /// Armed doorbells.
-    pub doorbells: Versioned<SavedDoorbells>,
+    pub doorbells: SavedDoorbells,
+}
+
+/// The part of a VF's saved state that a PF driver transfers itself, with the contents of local memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedMemory {
+    /// GGTT entries.
+    pub ggtt: SavedGgtt,
+    /// Description of local memory.
+    pub frames: SavedFrames,
+}
+
+arctic_base::record! {
+    /// The card.
+    struct IdentityRecord[b"IDEN", 4] {
+        device: U16,
+        revision: u8,
+        reserved: u8,
+    }
+}
+
+/// Sections of a saved VF.
+const TAGS: [&[Tag]; 10] = [
+    &[IdentityRecord::TAG],
+    SavedQuotas::TAGS,
+    SavedGgtt::TAGS,
+    SavedFrames::TAGS,
+    SavedRegisters::TAGS,
+    SavedTree::TAGS,
+    SavedClient::TAGS,
+    SavedContexts::TAGS,
+    SavedKernels::TAGS,
+    SavedDoorbells::TAGS,
+];
+
+impl SavedFunction {
+    /// Adds the sections to a document.
+    pub fn write(&self, to: &mut Writer) {
+        let SavedFunction { identity, quotas, memory, registers, interrupts, client, contexts, kernels, doorbells } =
+            self;
+        to.record(IdentityRecord { device: identity.device.into(), revision: identity.revision, reserved: 0 });
+        quotas.write(to);
+        if let Some(SavedMemory { ggtt, frames }) = memory {
+            ggtt.write(to);
+            frames.write(to);
+        }
+        registers.write(to);
+        interrupts.write(to);
+        client.write(to);
+        contexts.write(to);
+        kernels.write(to);
+        doorbells.write(to);
+    }
+
+    /// Reads the state of a document, which may also have the sections `further` of the caller.
+    pub fn read(from: &Document<'_>, further: &[Tag]) -> Result<SavedFunction, RestoreError> {
+        from.check_known(TAGS.into_iter().flatten().chain(further))?;
+        let IdentityRecord { device, revision, reserved: _ } = from.record()?;
+        let memory = if SavedGgtt::TAGS.iter().chain(SavedFrames::TAGS).any(|tag| from.has(*tag)) {
+            Some(SavedMemory { ggtt: SavedGgtt::read(from)?, frames: SavedFrames::read(from)? })
+        } else {
+            None
+        };
+        Ok(SavedFunction {
+            identity: DeviceIdentity { device: device.get(), revision },
+            quotas: SavedQuotas::read(from)?,
+            memory,
+            registers: SavedRegisters::read(from)?,
+            interrupts: SavedTree::read(from)?,
+            client: SavedClient::read(from)?,
+            contexts: SavedContexts::read(from)?,
+            kernels: SavedKernels::read(from)?,
+            doorbells: SavedDoorbells::read(from)?,
+        })
+    }
+
+    /// The state as a document of its own.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut document = Writer::new(Kind::XeHpgFunction);
+        self.write(&mut document);
+        document.finish()
+    }
+
+    /// The state of a document of its own.
+    pub fn from_bytes(bytes: &[u8]) -> Result<SavedFunction, RestoreError> {
+        SavedFunction::read(&Document::read(bytes, Kind::XeHpgFunction)?, &[])
+    }
 }
 
 /// The obligation to release the local memory of a VF in reset, without the GuC's lock, and then to notify the PF.
@@ -161,15 +246,15 @@ impl<'c> FunctionState<'c> {
         let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
         Ok(SavedFunction {
-            quotas: Versioned::new(Quotas(&mut unit).save()?),
-            ggtt: Versioned::new(ggtt),
-            frames: Versioned::new(frames),
-            registers: Versioned::new(registers),
-            interrupts: Versioned::new(card.gt.interrupts_of(function).save()?),
-            client: Versioned::new(ClientState(&mut unit).save()?),
-            contexts: Versioned::new(Contexts(&mut unit).save()?),
-            kernels: Versioned::new(kernels),
-            doorbells: Versioned::new(DoorbellState(&mut unit).save()?),
+            identity: card.gt.identity,
+            quotas: Quotas(&mut unit).save()?,
+            memory: Some(SavedMemory { ggtt, frames }),
+            registers,
+            interrupts: card.gt.interrupts_of(function).save()?,
+            client: ClientState(&mut unit).save()?,
+            contexts: Contexts(&mut unit).save()?,
+            kernels,
+            doorbells: DoorbellState(&mut unit).save()?,
         })
     }
 
@@ -188,18 +273,23 @@ impl<'c> FunctionState<'c> {
         if !unit.stopped() || card.gt.memory.is_emptying(function) {
             return Err(RestoreError::Running);
         }
-        Quotas(&mut unit).restore(saved.quotas.state())?;
+        if saved.identity != card.gt.identity {
+            return Err(RestoreError::Device { saved: saved.identity, here: card.gt.identity });
+        }
+        Quotas(&mut unit).restore(&saved.quotas)?;
         unit.forget();
         card.gt.parked.drop_function(function);
         let mut all = || {
-            ggtt.restore(saved.ggtt.state())?;
-            Frames { memory: &card.gt.memory, function }.restore(saved.frames.state())?;
-            Registers { gt: &card.gt, function }.restore(saved.registers.state())?;
-            card.gt.interrupts_of(function).restore(saved.interrupts.state())?;
-            ClientState(&mut unit).restore(saved.client.state())?;
-            Contexts(&mut unit).restore(saved.contexts.state())?;
-            kernels.restore(saved.kernels.state())?;
-            DoorbellState(&mut unit).restore(saved.doorbells.state())
+            if let Some(memory) = &saved.memory {
+                ggtt.restore(&memory.ggtt)?;
+                Frames { memory: &card.gt.memory, function }.restore(&memory.frames)?;
+            }
+            Registers { gt: &card.gt, function }.restore(&saved.registers)?;
+            card.gt.interrupts_of(function).restore(&saved.interrupts)?;
+            ClientState(&mut unit).restore(&saved.client)?;
+            Contexts(&mut unit).restore(&saved.contexts)?;
+            kernels.restore(&saved.kernels)?;
+            DoorbellState(&mut unit).restore(&saved.doorbells)
         };
         let restored = all();
         if restored.is_err() {

@@ -4,15 +4,14 @@
 //! a message with many of them comes to its end with a slow client.
 
 use arctic_eu::exec::memory::Atomic;
-use serde::{Deserialize, Serialize};
 
 use crate::memory::BegunAtomic;
 
 /// Atomic operations of a message: one for each lane at most.
-const MOST_ATOMICS: usize = 32;
+pub(super) const MOST_ATOMICS: usize = 32;
 /// Loads and stores by messages to a client that are recorded at most, and their bytes: a block of 512 bytes for each of 32
 /// lanes. Others are repeated.
-const MOST_ACCESSES: usize = 512;
+pub(super) const MOST_ACCESSES: usize = 512;
 const MOST_BYTES: usize = 16 << 10;
 
 /// An atomic operation.
@@ -50,13 +49,13 @@ pub(super) struct MessageReplay {
 }
 
 /// A message that is to be executed again, to be saved.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SavedReplay {
-    begun: Option<(u64, u64)>,
+    pub begun: Option<(u64, u64)>,
     /// Address, bytes, opcode, operands, value before.
-    atomics: Vec<(u64, u32, u32, [u64; 2], u64)>,
-    loads: Vec<(u64, Vec<u8>)>,
-    stores: Vec<(u64, usize)>,
+    pub atomics: Vec<(u64, u32, u32, [u64; 2], u64)>,
+    pub loads: Vec<(u64, Vec<u8>)>,
+    pub stores: Vec<(u64, usize)>,
 }
 
 impl SavedReplay {

@@ -4,10 +4,11 @@
 //!
 //! What else a walker has is in the image of its context; its code and its data are in the function's memory.
 
+mod wire;
+
 use std::ops::Range;
 
 use arctic_eu::exec::SavedGroup;
-use serde::{Deserialize, Serialize};
 
 use super::parked::{MOST_OF_FUNCTION, Owner, ParkedWalkers};
 use super::replay::SavedReplay;
@@ -16,7 +17,7 @@ use super::run::SavedRun;
 use super::slot::{InFlight, SavedInFlight};
 use crate::host::Function;
 use crate::memory::saved::Reach;
-use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+use crate::state::{RestoreError, SaveError, SaveState};
 use crate::topology::CLUSTERS;
 
 /// Bytes of a context's image from its PPHWSP on that the GGTT range has at least.
@@ -27,7 +28,7 @@ const MOST_INSTRUCTIONS: u64 = 1 << 48;
 const MOST_TICKETS: u64 = 1 << 62;
 
 /// A group in flight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedFlight {
     /// Number of its slot.
     slot: u32,
@@ -40,7 +41,7 @@ struct SavedFlight {
 }
 
 /// A walker with groups in flight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedWalker {
     /// PPHWSP of the context, as offset in the function's GGTT range.
     page: u64,
@@ -56,14 +57,9 @@ struct SavedWalker {
 }
 
 /// The walkers with groups in flight.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedKernels {
     walkers: Vec<SavedWalker>,
-}
-
-impl SavedState for SavedKernels {
-    const UNIT: &'static str = "kernels";
-    const VERSION: u32 = 2;
 }
 
 /// The parked walkers of a VF.

@@ -3,17 +3,18 @@
 
 use std::sync::atomic::Ordering;
 
-use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::U32;
 
 use super::Gt;
 use crate::host::Function;
 use crate::registers::Kind;
 use crate::registers::engine_offsets::GLOBALS;
-use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+use crate::state::{Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer};
+use crate::topology::MAX_ENGINES;
 
 /// The registers of a VF: offset and value of each register with one value per function, and by engine name the
 /// registers that the function's contexts share on an engine. A register that is missing has its reset value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedRegisters {
     registers: Vec<(u32, u32)>,
     shared: Vec<(String, [u32; GLOBALS.len()])>,
@@ -21,7 +22,51 @@ pub struct SavedRegisters {
 
 impl SavedState for SavedRegisters {
     const UNIT: &'static str = "registers";
-    const VERSION: u32 = 1;
+    const TAGS: &'static [Tag] = &[ValueRecord::TAG, SharedRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedRegisters { registers, shared } = self;
+        let value = |(offset, value): &(u32, u32)| ValueRecord { offset: (*offset).into(), value: (*value).into() };
+        to.records(registers.iter().map(value));
+        to.records(shared.iter().map(|(name, values)| {
+            let mut engine = [0; NAME_BYTES];
+            engine.iter_mut().zip(name.bytes()).for_each(|(field, byte)| *field = byte);
+            SharedRecord { engine, values: values.map(U32::new) }
+        }));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let value = |record: &ValueRecord| (record.offset.get(), record.value.get());
+        let shared = |record: &SharedRecord| {
+            let name = record.engine.iter().take_while(|byte| **byte != 0).map(|byte| char::from(*byte));
+            (name.collect(), record.values.map(U32::get))
+        };
+        Ok(SavedRegisters {
+            registers: from.records(MOST_REGISTERS)?.iter().map(value).collect(),
+            shared: from.records(MAX_ENGINES)?.iter().map(shared).collect(),
+        })
+    }
+}
+
+/// Bytes of the name of an engine.
+const NAME_BYTES: usize = 8;
+/// Largest number of registers with one value per function.
+const MOST_REGISTERS: usize = 4096;
+
+arctic_base::record! {
+    /// A register with one value per function.
+    struct ValueRecord[b"REGS", 8] {
+        offset: U32,
+        value: U32,
+    }
+
+    /// The registers that contexts share on an engine.
+    struct SharedRecord[b"REGE", 16] {
+        /// Name, padded with zeros.
+        engine: [u8; NAME_BYTES],
+        /// The registers [`GLOBALS`].
+        values: [U32; GLOBALS.len()],
+    }
 }
 
 /// The registers of a VF. The registers of its interrupt tree are saved with the tree as well, and restored by it.
@@ -52,6 +97,7 @@ impl SaveState for Registers<'_> {
         let values = |engine| vf.power_context(engine).each_ref().map(|value| value.load(Ordering::Acquire));
         let engines = self.gt.generation.engines;
         let shared = engines.all().map(|engine| (engines.info(engine).name.to_owned(), values(engine)));
+        let shared = shared.filter(|(_, values)| values.iter().any(|value| *value != 0));
         Ok(SavedRegisters { registers: vf.registers.save(), shared: shared.collect() })
     }
 

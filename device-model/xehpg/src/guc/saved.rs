@@ -5,10 +5,11 @@
 //! size.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+mod wire;
+
 use std::collections::BTreeMap;
 
 use arctic_sriov::number::low;
-use serde::{Deserialize, Serialize};
 
 use crate::doorbell::{Doorbells, Page};
 use crate::generation::Version;
@@ -23,8 +24,10 @@ use crate::guc::messages::ctb::{Channel, Location, SavedChannel};
 use crate::guc::state::GucState;
 use crate::host::Function;
 use crate::memory::saved::Reach;
-use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+use crate::state::{RestoreError, SaveError, SaveState};
 use crate::topology::EngineClass;
+
+pub use wire::MOST_BYTES;
 
 /// Bits of a context descriptor with the GGTT address of the context image.
 const IMAGE: u64 = 0xffff_f000;
@@ -70,17 +73,12 @@ impl Unit<'_> {
 
 /// What the saved function was provisioned with. The sizes are not restored: they must be equal where the function is
 /// restored, because its driver does not accept a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedQuotas {
     ggtt_size: u64,
     local_memory: u64,
     contexts: u32,
     doorbells: u32,
-}
-
-impl SavedState for SavedQuotas {
-    const UNIT: &'static str = "quotas";
-    const VERSION: u32 = 1;
 }
 
 /// The quotas of a VF.
@@ -117,7 +115,7 @@ impl SaveState for Quotas<'_, '_> {
 }
 
 /// A ring's location; GGTT offsets, `None` if not configured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedLocation {
     descriptor: Option<u64>,
     buffer: Option<u64>,
@@ -149,7 +147,7 @@ impl SavedLocation {
 }
 
 /// Saved CT buffers in use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedRings {
     h2g: SavedLocation,
     g2h: SavedLocation,
@@ -157,7 +155,7 @@ struct SavedRings {
 }
 
 /// What the VF's driver has set up, apart from contexts and doorbells.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedClient {
     h2g: SavedLocation,
     g2h: SavedLocation,
@@ -168,11 +166,6 @@ pub struct SavedClient {
     /// Major, minor and patch.
     version: Option<[u8; 3]>,
     cat_error_type: bool,
-}
-
-impl SavedState for SavedClient {
-    const UNIT: &'static str = "GuC channel";
-    const VERSION: u32 = 1;
 }
 
 /// CT buffers, memory-based interrupt and opt-ins of a VF.
@@ -211,6 +204,12 @@ impl SaveState for ClientState<'_, '_> {
             return Err(RestoreError::Running);
         }
         let reach = self.0.reach();
+        let here = self.0.guc.firmware.submission;
+        let version = saved.version.map(|[major, minor, patch]| Version { major, minor, patch });
+        // The driver does not ask for the version again (MIG-052).
+        if let Some(used) = version.filter(|used| used.major != here.major || *used > here) {
+            return Err(RestoreError::Interface { saved: used.to_string(), here: here.to_string() });
+        }
         if saved.invalidations.len() > MOST_PENDING {
             return Err(RestoreError::invalid::<SavedClient>("too many TLB invalidations"));
         }
@@ -233,7 +232,7 @@ impl SaveState for ClientState<'_, '_> {
                 status: reach.address_if_set::<SavedClient>(saved.interrupt_status, 16, 16)?,
             },
             invalidations: saved.invalidations.clone(),
-            version: saved.version.map(|[major, minor, patch]| Version { major, minor, patch }),
+            version,
             cat_error_type: saved.cat_error_type,
         };
         self.0.guc.set_client(self.0.function, client);
@@ -242,7 +241,7 @@ impl SaveState for ClientState<'_, '_> {
 }
 
 /// A logical ring context of a saved context.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedMember {
     /// GGTT offset of the context image.
     image: u64,
@@ -252,7 +251,7 @@ struct SavedMember {
 }
 
 /// A saved context. It is on no engine and in no queue: a context with work is queued when the function resumes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedContext {
     id: u16,
     /// In the GuC's numbering.
@@ -270,14 +269,9 @@ struct SavedContext {
 }
 
 /// The contexts of a VF with their queue state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedContexts {
     contexts: Vec<SavedContext>,
-}
-
-impl SavedState for SavedContexts {
-    const UNIT: &'static str = "contexts";
-    const VERSION: u32 = 2;
 }
 
 fn save_context(id: u16, context: &Context, reach: &Reach) -> Result<SavedContext, SaveError> {
@@ -403,7 +397,7 @@ impl SaveState for Contexts<'_, '_> {
 }
 
 /// An armed doorbell.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct SavedDoorbell {
     /// The function's own id.
     id: u32,
@@ -413,14 +407,9 @@ struct SavedDoorbell {
 }
 
 /// The armed doorbells of a VF. Rings that have not been served are not part of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedDoorbells {
     doorbells: Vec<SavedDoorbell>,
-}
-
-impl SavedState for SavedDoorbells {
-    const UNIT: &'static str = "doorbells";
-    const VERSION: u32 = 1;
 }
 
 /// The doorbells of a VF. They are restored after its contexts.

@@ -4,13 +4,13 @@
 use arctic_base::interrupts::Sources;
 use arctic_sriov::number::count;
 use bitfield_struct::bitfield;
-use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U16, U32};
 
 use super::sources::{Half, InterruptMap, MAX_SOURCES, Source};
 use crate::hardware_error::Severity;
 use crate::host::Function;
 use crate::registers::InterruptRegister;
-use crate::state::{RestoreError, SavedState};
+use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer};
 
 /// INTR_IDENTITY_REG.
 #[bitfield(u32)]
@@ -100,7 +100,7 @@ type SavedSource = (u16, u16, u16, u16);
 type SavedBank = (u32, u32, u32, u32);
 
 /// Saved state of the tree of one function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedTree {
     sources: Vec<SavedSource>,
     banks: [SavedBank; 2],
@@ -109,7 +109,54 @@ pub struct SavedTree {
 
 impl SavedState for SavedTree {
     const UNIT: &'static str = "interrupt tree";
-    const VERSION: u32 = 2;
+    const TAGS: &'static [Tag] = &[SourceRecord::TAG, TreeRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedTree { sources, banks, enabled } = self;
+        to.records(sources.iter().map(|(enable, mask, pending, past_mask)| SourceRecord {
+            enable: (*enable).into(),
+            mask: (*mask).into(),
+            pending: (*pending).into(),
+            past_mask: (*past_mask).into(),
+        }));
+        let banks = banks.map(|(open, selector, identity, shown)| [open, selector, identity, shown].map(U32::new));
+        to.record(TreeRecord { banks, enabled: u32::from(*enabled).into() });
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let source = |record: &SourceRecord| {
+            (record.enable.get(), record.mask.get(), record.pending.get(), record.past_mask.get())
+        };
+        let TreeRecord { banks, enabled } = from.record()?;
+        Ok(SavedTree {
+            sources: from.records(MAX_SOURCES)?.iter().map(source).collect(),
+            banks: banks
+                .map(|[open, selector, identity, shown]| (open.get(), selector.get(), identity.get(), shown.get())),
+            enabled: match enabled.get() {
+                0 => false,
+                1 => true,
+                _ => return Err(RestoreError::invalid::<SavedTree>("the enable bit")),
+            },
+        })
+    }
+}
+
+arctic_base::record! {
+    /// A source, in the order of the interrupt map.
+    struct SourceRecord[b"ITRS", 8] {
+        enable: U16,
+        mask: U16,
+        pending: U16,
+        past_mask: U16,
+    }
+
+    /// The rest of the tree.
+    struct TreeRecord[b"ITRE", 36] {
+        /// Of each bank: snapshot, selector, identity, source of the events in the identity.
+        banks: [[U32; 4]; 2],
+        /// 0 or 1.
+        enabled: U32,
+    }
 }
 
 /// The tree of one function.

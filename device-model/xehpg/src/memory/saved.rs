@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
+use zerocopy::little_endian::{U32, U64};
 
 use super::Memory;
-use super::ggtt::GgttEntry;
+use super::ggtt::{GGTT_BYTES, GgttEntry};
 use super::storage::FRAME;
 use crate::host::Function;
-use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+use crate::state::{Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer};
 
 /// A GGTT range, to convert addresses in it to offsets and back.
 pub struct Reach(pub Range<u64>);
@@ -49,16 +49,61 @@ impl Reach {
     }
 }
 
-/// The GGTT entries of a VF: page of its range, and the entry as the VF reads it. Pages without an address are left
+/// The GGTT entries of a VF: number of pages of its range, page, and the entry as the VF reads it. Pages without an address are left
 /// out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedGgtt {
+    pages: u32,
     entries: Vec<(u32, u64)>,
 }
 
 impl SavedState for SavedGgtt {
     const UNIT: &'static str = "GGTT";
-    const VERSION: u32 = 1;
+    const TAGS: &'static [Tag] = &[GgttRecord::TAG, EntryRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedGgtt { pages, entries } = self;
+        to.record(GgttRecord { pages: (*pages).into() });
+        let entry = |(page, entry): &(u32, u64)| EntryRecord { page: (*page).into(), entry: (*entry).into() };
+        to.records(entries.iter().map(entry));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let GgttRecord { pages } = from.record()?;
+        let entry = |record: &EntryRecord| (record.page.get(), record.entry.get());
+        let entries = from.records(MOST_PAGES)?.iter().map(entry).collect();
+        Ok(SavedGgtt { pages: pages.get(), entries })
+    }
+}
+
+/// Largest number of entries.
+const MOST_PAGES: usize = GGTT_BYTES / size_of::<u64>();
+
+arctic_base::record! {
+    /// The table of a function.
+    struct GgttRecord[b"GGTT", 4] {
+        /// Pages of the function's range.
+        pages: U32,
+    }
+
+    /// A GGTT entry as the function reads it.
+    struct EntryRecord[b"GGTE", 12] {
+        /// Page of the function's range.
+        page: U32,
+        entry: U64,
+    }
+
+    /// Local memory.
+    struct FramesRecord[b"LMEM", 8] {
+        /// Size in bytes.
+        bytes: U64,
+    }
+
+    /// A part of local memory that contains data.
+    struct DataRecord[b"LMRN", 16] {
+        offset: U64,
+        len: U64,
+    }
 }
 
 /// The GGTT entries of a VF.
@@ -78,12 +123,19 @@ impl SaveState for GgttState<'_> {
         let entry = |index| self.memory.ggtt().effective(index).vf_read(self.function.number());
         let entries = (0..).zip(self.indices.clone()).map(|(page, index)| (page, entry(index)));
         let written = entries.filter(|(_, entry)| has_contents(*entry));
-        Ok(SavedGgtt { entries: written.map(|(page, entry)| (page, entry.into())).collect() })
+        let pages = self.indices.end.saturating_sub(self.indices.start);
+        Ok(SavedGgtt {
+            pages: u32::try_from(pages).unwrap_or(u32::MAX),
+            entries: written.map(|(page, entry)| (page, entry.into())).collect(),
+        })
     }
 
     fn restore(&mut self, saved: &SavedGgtt) -> Result<(), RestoreError> {
         let indices = self.indices.clone();
         let pages = indices.end.saturating_sub(indices.start);
+        if u64::from(saved.pages) != pages {
+            return Err(RestoreError::invalid::<SavedGgtt>("the number of pages"));
+        }
         let entries: BTreeMap<u32, GgttEntry> =
             saved.entries.iter().map(|(page, entry)| (*page, (*entry).into())).collect();
         let inside = |page: &u32| u64::from(*page) < pages;
@@ -114,7 +166,7 @@ fn has_contents(entry: GgttEntry) -> bool {
 
 /// Description of a VF's local memory: its size in bytes, and the parts that contain data (offset and length),
 /// ascending.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedFrames {
     bytes: u64,
     data: Vec<(u64, u64)>,
@@ -122,8 +174,24 @@ pub struct SavedFrames {
 
 impl SavedState for SavedFrames {
     const UNIT: &'static str = "local memory";
-    const VERSION: u32 = 1;
+    const TAGS: &'static [Tag] = &[FramesRecord::TAG, DataRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedFrames { bytes, data } = self;
+        to.record(FramesRecord { bytes: (*bytes).into() });
+        let run = |(offset, len): &(u64, u64)| DataRecord { offset: (*offset).into(), len: (*len).into() };
+        to.records(data.iter().map(run));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let FramesRecord { bytes } = from.record()?;
+        let run = |record: &DataRecord| (record.offset.get(), record.len.get());
+        Ok(SavedFrames { bytes: bytes.get(), data: from.records(MOST_RUNS)?.iter().map(run).collect() })
+    }
 }
+
+/// Largest number of parts of local memory with data: every other page of 16 GiB.
+const MOST_RUNS: usize = 1 << 21;
 
 impl SavedFrames {
     /// The parts that contain data, by the VF's address; their contents must be transferred. The rest reads as zeros.
@@ -152,7 +220,7 @@ impl SaveState for Frames<'_> {
     fn restore(&mut self, saved: &SavedFrames) -> Result<(), RestoreError> {
         let here = self.memory.quota(self.function);
         if saved.bytes != here {
-            return Err(RestoreError::Provisioning { resource: "local memory bytes", saved: saved.bytes, here });
+            return Err(RestoreError::invalid::<SavedFrames>("the size"));
         }
         let frames: Vec<bool> = self.memory.frames_of(self.function).map(|frame| frame.is_some()).collect();
         let mut from = 0;

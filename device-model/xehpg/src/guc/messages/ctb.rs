@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use arctic_sriov::number::count;
-use serde::{Deserialize, Serialize};
 
 use crate::guc::messages::hxg::{CtHeader, MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
@@ -140,19 +139,25 @@ pub struct CtBuffer {
 }
 
 /// Saved positions of one ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct SavedPosition {
-    own: u32,
-    published: u32,
-    broken: bool,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedPosition {
+    /// The GuC's offset.
+    pub own: u32,
+    /// The offset in the descriptor.
+    pub published: u32,
+    /// The ring is not used.
+    pub broken: bool,
 }
 
 /// Saved state of CT buffers in use: positions, and the waiting messages with their fences.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedChannel {
-    h2g: SavedPosition,
-    g2h: SavedPosition,
-    waiting: Vec<(u16, Vec<u32>)>,
+    /// Host to GuC.
+    pub h2g: SavedPosition,
+    /// GuC to host.
+    pub g2h: SavedPosition,
+    /// Fence and dwords of the messages that wait.
+    pub waiting: Vec<(u16, Vec<u32>)>,
 }
 
 /// A request received from the ring.

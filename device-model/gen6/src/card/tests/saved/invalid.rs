@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use toml::{Table, Value};
+use arctic_test_support::document::{Section, Sections};
 
 use super::*;
 
@@ -29,50 +29,15 @@ fn busy(profile: &IntegratedProfile) -> Machine {
     machine
 }
 
-/// The places of all values in a document.
-fn places(value: &Value, place: &mut Vec<String>, all: &mut Vec<Vec<String>>) {
-    let mut visit = |key: String, value: &Value| {
-        place.push(key);
-        all.push(place.clone());
-        places(value, place, all);
-        place.pop();
-    };
-    match value {
-        Value::Table(table) => table.iter().for_each(|(key, value)| visit(key.clone(), value)),
-        Value::Array(array) => array.iter().enumerate().for_each(|(n, value)| visit(n.to_string(), value)),
-        _ => {}
-    }
-}
-
-fn at<'v>(value: &'v mut Value, place: &[String]) -> &'v mut Value {
-    place.iter().fold(value, |value, key| match value {
-        Value::Table(table) => table.get_mut(key).unwrap(),
-        Value::Array(array) => &mut array[key.parse::<usize>().unwrap()],
-        _ => unreachable!(),
-    })
-}
-
-/// Other values for one of a document.
-fn others(value: &Value) -> Vec<Value> {
-    match value {
-        Value::Integer(old) => {
-            let bits = (0..36).step_by(7).map(|bit| old ^ 1 << bit);
-            bits.chain([0, -1, i64::MAX, old + 1]).map(Value::Integer).collect()
-        }
-        Value::Boolean(old) => vec![Value::Boolean(!old), Value::Integer(1)],
-        Value::String(_) => vec![Value::String("other".to_owned())],
-        Value::Array(array) => {
-            let double: Vec<_> = array.iter().flat_map(|value| [value.clone(), value.clone()]).collect();
-            vec![Value::Array(Vec::new()), Value::Array(double), Value::Array(array.iter().skip(1).cloned().collect())]
-        }
-        _ => vec![Value::Table(Table::new())],
-    }
+/// Other bytes for the one at a place of a section.
+fn others(old: u8) -> impl Iterator<Item = u8> {
+    [old ^ 1, old ^ 0x10, old ^ 0x80, 0, 0xff, old.wrapping_add(1)].into_iter().filter(move |value| *value != old)
 }
 
 /// Restores a changed state on a card with the state `before`. Returns whether it is accepted; the card runs on then, and
 /// has not changed else.
-fn accepted(machine: &Machine, before: &SavedCard, document: &Value) -> bool {
-    let Ok(saved) = document.clone().try_into::<SavedCard>() else { return false };
+fn accepted(machine: &Machine, before: &SavedCard, bytes: &[u8]) -> bool {
+    let Ok(saved) = SavedCard::from_bytes(bytes) else { return false };
     if machine.card.restore(&saved).is_err() {
         assert!(machine.card.save() == *before, "an error changes nothing");
         return false;
@@ -91,47 +56,58 @@ fn accepted(machine: &Machine, before: &SavedCard, document: &Value) -> bool {
     true
 }
 
-/// Every value of a saved state is changed, and every part removed.
+/// Every byte of a saved state is changed, records are doubled and removed, and so is every section.
 #[test]
 fn changed_state_is_refused_or_runs() {
     for card in [ivb(), snb()] {
-        let document = Value::try_from(busy(&card).card.save()).unwrap();
+        let document = Sections::of(&busy(&card).card.save().to_bytes());
         let machine = Machine::set_up(&card);
         let before = machine.card.save();
-        let accepted = |document: &Value| accepted(&machine, &before, document);
+        let accepted = |document: &Sections| accepted(&machine, &before, &document.to_bytes());
         assert!(accepted(&document));
-        let mut all = Vec::new();
-        places(&document, &mut Vec::new(), &mut all);
         let mut counts = BTreeMap::<bool, u32>::new();
-        for place in &all {
+        for (section, original) in document.sections.iter().enumerate() {
             let mut changed = document.clone();
-            let old = at(&mut changed, place).clone();
-            for value in others(&old).into_iter().filter(|value| *value != old) {
-                *at(&mut changed, place) = value;
-                let version = place.last().is_some_and(|key| key == "format");
-                let taken = accepted(&changed);
-                assert!(!(version && taken), "{place:?}");
-                *counts.entry(taken).or_default() += 1;
+            // Of the many registers and entries, some.
+            let step = original.body.len() / 80 + 1;
+            for (at, old) in original.body.iter().copied().enumerate().step_by(step) {
+                for value in others(old) {
+                    changed.sections[section].body[at] = value;
+                    *counts.entry(accepted(&changed)).or_default() += 1;
+                }
+                changed.sections[section].body[at] = old;
             }
-            let (last, parent) = place.split_last().unwrap();
-            let mut removed = document.clone();
-            if let Value::Table(table) = at(&mut removed, parent) {
-                table.remove(last);
-                let optional = ["batch", "pending", "directory", "since"].contains(&last.as_str());
-                assert_eq!(accepted(&removed), optional, "{place:?}");
-                table_with(&mut removed, parent);
-                assert!(!accepted(&removed), "an unknown part in {parent:?}");
+            let width = usize::from(original.record);
+            for body in [original.body[width..].to_vec(), [&original.body[..], &original.body[..width]].concat()] {
+                changed.sections[section].body = body;
+                *counts.entry(accepted(&changed)).or_default() += 1;
             }
+            changed.sections.remove(section);
+            let optional = [*b"FREQ", *b"REGV", *b"GTTE"].contains(&original.tag);
+            assert_eq!(accepted(&changed), optional, "without {original:?}");
         }
         assert!(counts.len() == 2 && counts.values().all(|n| *n > 300), "{counts:?}");
     }
 }
 
-/// Adds a value that does not exist.
-fn table_with(document: &mut Value, place: &[String]) {
-    if let Value::Table(table) = at(document, place) {
-        table.insert("more".to_owned(), Value::Integer(1));
+/// Sections and fields of a later version.
+#[test]
+fn the_state_of_other_versions_is_restored() {
+    let machine = busy(&ivb());
+    let saved = machine.card.save();
+    let mut document = Sections::of(&saved.to_bytes());
+    let refused = |document: &Sections| SavedCard::from_bytes(&document.to_bytes()).unwrap_err().to_string();
+    for section in &mut document.sections {
+        let (width, records) = (usize::from(section.record), section.len());
+        let longer = (0..records).flat_map(|n| [&section.body[n * width..][..width], &[7; 12]].concat());
+        section.body = longer.collect();
+        section.record += 12;
     }
+    document.sections.reverse();
+    document.sections.push(Section { tag: *b"MORE", flags: 0, record: 0, body: vec![1; 5] });
+    assert_eq!(SavedCard::from_bytes(&document.to_bytes()), Ok(saved));
+    document.get(b"MORE").flags = 1;
+    assert_eq!(refused(&document), "the saved state needs section MORE, which this version does not know");
 }
 
 /// What a state must have in common with the card.
@@ -140,7 +116,11 @@ fn the_state_of_another_card_is_refused() {
     let refused = |from: &IntegratedProfile, to: &IntegratedProfile| {
         Machine::set_up(to).card.restore(&busy(from).card.save()).unwrap_err().to_string()
     };
-    assert_eq!(refused(&ivb(), &snb()), "invalid saved state of GT: another generation");
+    let device = "the saved state is of device 0x0162 revision 0x09, this is device 0x0112 revision 0x09";
+    assert_eq!(refused(&ivb(), &snb()), device);
+    let stepped = IntegratedProfile { revision: 8, ..ivb() };
+    let device = "the saved state is of device 0x0162 revision 0x08, this is device 0x0162 revision 0x09";
+    assert_eq!(refused(&stepped, &ivb()), device);
     let fuses = "the saved function had FUSE_STRAP 0x0, this one has 0x40000000";
     assert_eq!(refused(&ivb(), &fused()), fuses);
     let large = IntegratedProfile { ggtt_table: 2 << 20, ..ivb() };
@@ -154,27 +134,33 @@ fn the_state_of_another_card_is_refused() {
 #[test]
 fn impossible_values_are_refused() {
     let machine = busy(&ivb());
-    let text = toml::to_string(&machine.card.save()).unwrap();
-    let value = |name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
-        line.to_owned()
+    let document = Sections::of(&machine.card.save().to_bytes());
+    let huge = 9_000_000_000_000_000_000_u64.to_le_bytes();
+    let refused = |tag: &[u8; 4], offset: usize, value: &[u8]| {
+        let mut changed = document.clone();
+        let section = changed.get(tag);
+        // The engine of the blit is the second one.
+        let index = if tag == b"ENGN" { 0 } else { section.len() - 1 };
+        section.at(index)[offset..][..value.len()].copy_from_slice(value);
+        let saved = SavedCard::from_bytes(&changed.to_bytes());
+        saved.and_then(|saved| machine.card.restore(&saved)).unwrap_err().to_string()
     };
-    for (line, other, expected) in [
-        (value("now = "), "now = 9000000000000000000", "a time or a frequency"),
-        (value("slept = "), "slept = 9000000000000000000", "a time or a frequency"),
-        (value("frequencies = "), "frequencies = [5, 5]", "a time or a frequency"),
-        (value("watchdog = "), "watchdog = 9000000000000000000", "what an engine is doing"),
-        (value("status = "), "status = 1", "what an engine is doing"),
-        (value("start = "), "start = 3", "an address of a batch"),
-        (value("done = "), "done = 9000000000000000000", "a blit"),
-        (value("dwords = "), "dwords = [1]", "a blit"),
-        (value("directory = "), "directory = [1, 1]", "a blit"),
-        (value("pages = "), "pages = 5", "GGTT pages"),
+    for (tag, offset, value, expected) in [
+        (b"GTST", 16, &huge[..], "a time or a frequency"),
+        (b"GTST", 32, &huge, "a time or a frequency"),
+        (b"FREQ", 0, &[0; 4], "a time or a frequency"),
+        (b"ACTV", 0, &huge, "what an engine is doing"),
+        (b"ACTV", 8, &[1], "what an engine is doing"),
+        (b"ENGN", 4, &[3], "an address of a batch"),
+        (b"BLIT", 20, &huge, "a blit"),
+        (b"BLIT", 4, &[1], "a blit"),
+        (b"BLIT", 4, &[200], "a blit"),
+        // Its engine has none then, but a flag of one.
+        (b"BLIT", 0, &[7], "a flag"),
+        (b"ENGN", 1, &[1], "a flag"),
+        (b"GTTT", 0, &[5, 0, 0, 0], "GGTT pages"),
     ] {
-        assert_eq!(text.matches(&line).count().min(1), 1, "{line}");
-        let saved: SavedCard = toml::from_str(&text.replacen(&line, other, 1)).unwrap();
-        let error = machine.card.restore(&saved).unwrap_err().to_string();
-        assert!(error.contains(expected), "{other}: {error}");
+        let error = refused(tag, offset, value);
+        assert!(error.contains(expected), "{}: {error}", tag.escape_ascii());
     }
-    assert!(toml::from_str::<SavedCard>(&text.replacen("format = 1", "format = 2", 1)).is_err());
 }

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Records of the GuC's state of a VF.
+
+use std::collections::BTreeMap;
+
+use zerocopy::little_endian::{U16, U32, U64};
+
+use super::{
+    IMAGE, MOST_PENDING, SavedClient, SavedContext, SavedContexts, SavedDoorbell, SavedDoorbells, SavedLocation,
+    SavedMember, SavedQuotas, SavedRings,
+};
+use crate::guc::functions::context::{MAX_ID, Policies};
+use crate::guc::functions::engine_map::MAX_LOGICAL;
+use crate::guc::messages::ctb::{SavedChannel, SavedPosition};
+use crate::guc::messages::hxg::MAX_DWORDS;
+use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer, format};
+
+/// Largest number of contexts of a function: a context id has 16 bits.
+const MOST_CONTEXTS: usize = MAX_ID as usize + 1;
+/// Members of a context, on average over the contexts of a function: those of a parallel context on all engines of the class
+/// with the most engines, of which an Xe-HPG card has four (CCS).
+const MEMBERS: usize = 4;
+/// Bytes that xe reserves for what the GuC saves of a VF (xe: XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE).
+pub const MOST_BYTES: usize = 8 << 20;
+/// Bytes of that which other sections need at most, without groups of kernels in flight: messages and TLB invalidations that the
+/// VF is owed, registers and interrupts.
+const OTHERS: usize = format::section_bytes::<MessageRecord>(MOST_PENDING)
+    + format::section_bytes::<DwordRecord>(64 * MAX_DWORDS)
+    + format::section_bytes::<InvalidationRecord>(MOST_PENDING)
+    + format::section_bytes::<DoorbellRecord>(MOST_DOORBELLS)
+    + 16 * 1024;
+// All contexts that a function can have, each of them parallel and with policies of its own, fit in the buffer of xe.
+const _: () = assert!(
+    format::section_bytes::<ContextRecord>(MOST_CONTEXTS)
+        + format::section_bytes::<MemberRecord>(MOST_CONTEXTS * MEMBERS)
+        + format::section_bytes::<PolicyRecord>(MOST_CONTEXTS)
+        + format::section_bytes::<WorkQueueRecord>(MOST_CONTEXTS)
+        + OTHERS
+        < MOST_BYTES
+);
+
+/// Largest number of doorbells.
+const MOST_DOORBELLS: usize = 256;
+
+arctic_base::record! {
+    /// What the VF was provisioned with.
+    struct QuotaRecord[b"QUOT", 24] {
+        ggtt_size: U64,
+        local_memory: U64,
+        contexts: U32,
+        doorbells: U32,
+    }
+
+    /// What the driver has set up.
+    struct ClientRecord[b"CLNT", 120] {
+        /// [`VERSION`] and the following.
+        flags: U32,
+        /// Interface version of the driver: major, minor, patch.
+        version: [u8; 3],
+        reserved: u8,
+        /// Configured locations: host to GuC, GuC to host. Then those in use.
+        rings: [LocationFields; 4],
+        interrupt_source: U64,
+        interrupt_status: U64,
+        /// Own and published position of the rings in use.
+        positions: [[U32; 2]; 2],
+    }
+
+    /// A message that waits for space; its dwords follow those of the message before in their section.
+    struct MessageRecord[b"WAIT", 4] {
+        fence: U16,
+        dwords: U16,
+    }
+
+    /// A dword of the messages that wait.
+    struct DwordRecord[b"WAID", 4] {
+        value: U32,
+    }
+
+    /// Sequence number of a TLB invalidation without a response.
+    struct InvalidationRecord[b"TLBI", 4] {
+        sequence: U32,
+    }
+
+    /// A context; its members follow those of the context before in their section.
+    struct ContextRecord[b"CTXS", 8] {
+        id: U16,
+        /// In the GuC's numbering.
+        class: u8,
+        mask: u8,
+        members: u8,
+        /// [`ENABLED`].
+        flags: u8,
+        reserved: U16,
+    }
+
+    /// A logical ring context of a context.
+    struct MemberRecord[b"CTXM", 12] {
+        /// The descriptor, with the address as offset in the GGTT range.
+        descriptor: U64,
+        /// 0 or 1.
+        ready: U32,
+    }
+
+    /// Policies of a context that are not the default ones.
+    struct PolicyRecord[b"CTXP", 24] {
+        id: U16,
+        priority: u8,
+        /// 0 or 1.
+        preempt_to_idle: u8,
+        frequency: U32,
+        quantum: U64,
+        preemption_timeout: U64,
+    }
+
+    /// Work queue of a parallel context.
+    struct WorkQueueRecord[b"CTXQ", 24] {
+        id: U16,
+        reserved: U16,
+        bytes: U32,
+        descriptor: U64,
+        ring: U64,
+    }
+
+    /// A doorbell.
+    struct DoorbellRecord[b"DBEL", 8] {
+        id: U16,
+        context: U16,
+        page: U32,
+    }
+
+    /// Location of a ring. Not a section of its own.
+    struct LocationFields[b"LOCA", 20] {
+        /// GGTT offset of the descriptor plus 1; 0: not configured.
+        descriptor: U64,
+        /// Likewise of the buffer.
+        buffer: U64,
+        bytes: U32,
+    }
+}
+
+/// Flags of a client: a version was agreed upon, CAT errors are reported with their type, rings are in use, and one is broken.
+const VERSION: u32 = 1;
+const CAT_ERROR_TYPE: u32 = 2;
+const IN_USE: u32 = 4;
+const H2G_BROKEN: u32 = 8;
+const G2H_BROKEN: u32 = 16;
+const CLIENT_FLAGS: u32 = VERSION | CAT_ERROR_TYPE | IN_USE | H2G_BROKEN | G2H_BROKEN;
+
+/// Flag of a context.
+const ENABLED: u8 = 1;
+
+fn flag(set: bool, flag: u32) -> u32 {
+    if set { flag } else { 0 }
+}
+
+/// The field for an offset that may not be configured. An offset has 32 bits.
+fn offset_field(offset: Option<u64>) -> U64 {
+    offset.map_or(0, |offset| offset.saturating_add(1)).into()
+}
+
+fn offset_of(field: U64) -> Option<u64> {
+    field.get().checked_sub(1)
+}
+
+impl SavedState for SavedQuotas {
+    const UNIT: &'static str = "quotas";
+    const TAGS: &'static [Tag] = &[QuotaRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedQuotas { ggtt_size, local_memory, contexts, doorbells } = *self;
+        to.record(QuotaRecord {
+            ggtt_size: ggtt_size.into(),
+            local_memory: local_memory.into(),
+            contexts: contexts.into(),
+            doorbells: doorbells.into(),
+        });
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let QuotaRecord { ggtt_size, local_memory, contexts, doorbells } = from.record()?;
+        Ok(SavedQuotas {
+            ggtt_size: ggtt_size.get(),
+            local_memory: local_memory.get(),
+            contexts: contexts.get(),
+            doorbells: doorbells.get(),
+        })
+    }
+}
+
+fn location_fields(location: &SavedLocation) -> LocationFields {
+    let SavedLocation { descriptor, buffer, bytes } = *location;
+    LocationFields { descriptor: offset_field(descriptor), buffer: offset_field(buffer), bytes: bytes.into() }
+}
+
+fn location_of(fields: LocationFields) -> SavedLocation {
+    let LocationFields { descriptor, buffer, bytes } = fields;
+    SavedLocation { descriptor: offset_of(descriptor), buffer: offset_of(buffer), bytes: bytes.get() }
+}
+
+impl SavedState for SavedClient {
+    const UNIT: &'static str = "GuC channel";
+    const TAGS: &'static [Tag] = &[ClientRecord::TAG, MessageRecord::TAG, DwordRecord::TAG, InvalidationRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedClient {
+            h2g,
+            g2h,
+            in_use,
+            interrupt_source,
+            interrupt_status,
+            invalidations,
+            version,
+            cat_error_type,
+        } = self;
+        let nowhere = SavedLocation { descriptor: None, buffer: None, bytes: 0 };
+        let in_use_at = in_use.as_ref().map_or([&nowhere; 2], |rings| [&rings.h2g, &rings.g2h]);
+        let channel = in_use.as_ref().map(|rings| &rings.channel);
+        let positions = channel.map(|channel| [channel.h2g, channel.g2h]);
+        let broken = |ring: usize| positions.and_then(|both| both.get(ring).copied()).is_some_and(|ring| ring.broken);
+        to.record(ClientRecord {
+            flags: (flag(version.is_some(), VERSION)
+                | flag(*cat_error_type, CAT_ERROR_TYPE)
+                | flag(in_use.is_some(), IN_USE)
+                | flag(broken(0), H2G_BROKEN)
+                | flag(broken(1), G2H_BROKEN))
+            .into(),
+            version: version.unwrap_or_default(),
+            reserved: 0,
+            rings: [h2g, g2h, in_use_at[0], in_use_at[1]].map(location_fields),
+            interrupt_source: offset_field(*interrupt_source),
+            interrupt_status: offset_field(*interrupt_status),
+            positions: positions.map_or([[U32::ZERO; 2]; 2], |both| {
+                both.map(|SavedPosition { own, published, broken: _ }| [own.into(), published.into()])
+            }),
+        });
+        let waiting = channel.map_or(&[][..], |channel| &channel.waiting);
+        to.records(waiting.iter().map(|(fence, dwords)| MessageRecord {
+            fence: (*fence).into(),
+            dwords: u16::try_from(dwords.len()).unwrap_or(u16::MAX).into(),
+        }));
+        to.records(waiting.iter().flat_map(|(_, dwords)| dwords).map(|value| DwordRecord { value: (*value).into() }));
+        to.records(invalidations.iter().map(|sequence| InvalidationRecord { sequence: (*sequence).into() }));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let invalid = RestoreError::invalid::<SavedClient>;
+        let ClientRecord { flags, version, reserved: _, rings, interrupt_source, interrupt_status, positions } =
+            from.record()?;
+        let flags = flags.get();
+        if flags & !CLIENT_FLAGS != 0 {
+            return Err(invalid("a flag"));
+        }
+        let mut dwords = from.records::<DwordRecord>(MOST_PENDING.saturating_mul(MAX_DWORDS))?.into_iter();
+        let mut waiting = Vec::new();
+        for MessageRecord { fence, dwords: len } in from.records(MOST_PENDING)? {
+            let message: Vec<u32> = dwords.by_ref().take(len.get().into()).map(|dword| dword.value.get()).collect();
+            if message.len() != usize::from(len.get()) {
+                return Err(invalid("a message without its dwords"));
+            }
+            waiting.push((fence.get(), message));
+        }
+        if dwords.next().is_some() || flags & IN_USE == 0 && !waiting.is_empty() {
+            return Err(invalid("dwords of no message"));
+        }
+        let [h2g, g2h, h2g_in_use, g2h_in_use] = rings.map(location_of);
+        let position = |[own, published]: [U32; 2], broken| SavedPosition {
+            own: own.get(),
+            published: published.get(),
+            broken: flags & broken != 0,
+        };
+        let [of_h2g, of_g2h] = positions;
+        let channel = SavedChannel { h2g: position(of_h2g, H2G_BROKEN), g2h: position(of_g2h, G2H_BROKEN), waiting };
+        let rings = SavedRings { h2g: h2g_in_use, g2h: g2h_in_use, channel };
+        Ok(SavedClient {
+            h2g,
+            g2h,
+            in_use: (flags & IN_USE != 0).then_some(rings),
+            interrupt_source: offset_of(interrupt_source),
+            interrupt_status: offset_of(interrupt_status),
+            invalidations: from
+                .records(MOST_PENDING)?
+                .iter()
+                .map(|it: &InvalidationRecord| it.sequence.get())
+                .collect(),
+            version: (flags & VERSION != 0).then_some(version),
+            cat_error_type: flags & CAT_ERROR_TYPE != 0,
+        })
+    }
+}
+
+impl SavedContext {
+    fn policies(&self) -> Policies {
+        let SavedContext { priority, quantum, preemption_timeout, preempt_to_idle, frequency, .. } = *self;
+        Policies { priority, quantum, preemption_timeout, preempt_to_idle, frequency }
+    }
+}
+
+impl SavedState for SavedContexts {
+    const UNIT: &'static str = "contexts";
+    const TAGS: &'static [Tag] = &[ContextRecord::TAG, MemberRecord::TAG, PolicyRecord::TAG, WorkQueueRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedContexts { contexts } = self;
+        to.records(contexts.iter().map(|context| ContextRecord {
+            id: context.id.into(),
+            class: context.class,
+            mask: context.mask,
+            members: u8::try_from(context.members.len()).unwrap_or(u8::MAX),
+            flags: if context.enabled { ENABLED } else { 0 },
+            reserved: U16::ZERO,
+        }));
+        to.records(contexts.iter().flat_map(|context| &context.members).map(|member| {
+            let SavedMember { image, flags, ready } = *member;
+            MemberRecord { descriptor: (image | flags).into(), ready: u32::from(ready).into() }
+        }));
+        let special = contexts.iter().filter(|context| context.policies() != Policies::default());
+        to.records(special.map(|context| PolicyRecord {
+            id: context.id.into(),
+            priority: context.priority,
+            preempt_to_idle: context.preempt_to_idle.into(),
+            frequency: context.frequency.into(),
+            quantum: context.quantum.into(),
+            preemption_timeout: context.preemption_timeout.into(),
+        }));
+        let queues = contexts.iter().filter_map(|context| Some((context.id, context.work_queue?)));
+        to.records(queues.map(|(id, (descriptor, ring, bytes))| WorkQueueRecord {
+            id: id.into(),
+            reserved: U16::ZERO,
+            bytes: bytes.into(),
+            descriptor: descriptor.into(),
+            ring: ring.into(),
+        }));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let invalid = RestoreError::invalid::<SavedContexts>;
+        let policies = from.records(MOST_CONTEXTS)?;
+        let mut policies: BTreeMap<u16, PolicyRecord> =
+            policies.into_iter().map(|it: PolicyRecord| (it.id.get(), it)).collect();
+        let queues = from.records(MOST_CONTEXTS)?;
+        let mut queues: BTreeMap<u16, WorkQueueRecord> =
+            queues.into_iter().map(|it: WorkQueueRecord| (it.id.get(), it)).collect();
+        let mut members = from.records::<MemberRecord>(MOST_CONTEXTS.saturating_mul(MAX_LOGICAL))?.into_iter();
+        let mut contexts = Vec::new();
+        for ContextRecord { id, class, mask, members: width, flags, reserved: _ } in from.records(MOST_CONTEXTS)? {
+            if flags & !ENABLED != 0 {
+                return Err(invalid("a flag"));
+            }
+            let id = id.get();
+            let mut own = Vec::new();
+            for MemberRecord { descriptor, ready } in members.by_ref().take(width.into()) {
+                let (image, flags) = (descriptor.get() & IMAGE, descriptor.get() & !IMAGE);
+                own.push(SavedMember { image, flags, ready: switch(ready.get()).ok_or(invalid("a member"))? });
+            }
+            if own.len() != usize::from(width) {
+                return Err(invalid("a context without its members"));
+            }
+            let Policies { priority, quantum, preemption_timeout, preempt_to_idle, frequency } =
+                match policies.remove(&id) {
+                    None => Policies::default(),
+                    Some(special) => Policies {
+                        priority: special.priority,
+                        quantum: special.quantum.get(),
+                        preemption_timeout: special.preemption_timeout.get(),
+                        preempt_to_idle: switch(special.preempt_to_idle.into()).ok_or(invalid("a policy"))?,
+                        frequency: special.frequency.get(),
+                    },
+                };
+            let work_queue = queues.remove(&id).map(|it| (it.descriptor.get(), it.ring.get(), it.bytes.get()));
+            contexts.push(SavedContext {
+                id,
+                class,
+                mask,
+                members: own,
+                work_queue,
+                priority,
+                quantum,
+                preemption_timeout,
+                preempt_to_idle,
+                frequency,
+                enabled: flags & ENABLED != 0,
+            });
+        }
+        if members.next().is_some() || !policies.is_empty() || !queues.is_empty() {
+            return Err(invalid("what belongs to no context"));
+        }
+        Ok(SavedContexts { contexts })
+    }
+}
+
+/// The value of a field that is 0 or 1.
+fn switch(field: u32) -> Option<bool> {
+    match field {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+impl SavedState for SavedDoorbells {
+    const UNIT: &'static str = "doorbells";
+    const TAGS: &'static [Tag] = &[DoorbellRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedDoorbells { doorbells } = self;
+        to.records(doorbells.iter().map(|SavedDoorbell { id, page, context }| DoorbellRecord {
+            // A physical doorbell has an index of 8 bits.
+            id: u16::try_from(*id).unwrap_or(u16::MAX).into(),
+            context: (*context).into(),
+            page: (*page).into(),
+        }));
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let doorbell = |record: &DoorbellRecord| SavedDoorbell {
+            id: record.id.get().into(),
+            page: record.page.get(),
+            context: record.context.get(),
+        };
+        Ok(SavedDoorbells { doorbells: from.records(MOST_DOORBELLS)?.iter().map(doorbell).collect() })
+    }
+}
