@@ -8,20 +8,22 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use arctic_test_support::harness::{
-    card_file, command_streamer, context_images, functions, gen6_bars, gen6_streamer, guc_messages, vfio_user, walkers,
+    card_file, command_streamer, context_images, functions, gen6_bars, gen6_streamer, guc_messages, vf_blob, vfio_user,
+    walkers,
 };
 use arctic_test_support::replay;
 
 /// A fuzz target: its name, number and maximum length of the random inputs, and its harness.
 type Target = (&'static str, u64, u64, fn(&[u8]));
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 9] = [
     ("card_file", 500, 300, card_file::run),
     ("context_images", 500, 200, context_images::run),
     ("functions", 100, 600, functions::run),
     ("gen6_bars", 100, 600, gen6_bars::run),
     ("gen6_streamer", 500, 600, gen6_streamer::run),
     ("guc_messages", 200, 1000, guc_messages::run),
+    ("vf_blob", 100, 200, vf_blob::run),
     ("vfio_user", 500, 600, vfio_user::run),
     ("walkers", 500, 400, walkers::run),
 ];

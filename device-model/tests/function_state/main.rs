@@ -3,6 +3,7 @@
 //! invalid saved state is refused.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod hostile;
 mod kernels;
 
 use arctic_device_model::card::function_state::{SavedFunction, SavedMemory};
