@@ -2,17 +2,13 @@
 //! The GuC firmware file: a CSS header, and text instead of microcode and signature. Layout: xe: abi/uc_fw_abi.h
 //! (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 
+use arctic_device_model::generation::Version;
 use arctic_sriov::number::count;
 
-use super::{DATE, VENDOR, bytes_of, no_signature};
+use super::{DATE, GucVersions, VENDOR, bytes_of, no_signature};
 
 /// Path of the file below a firmware directory, as requested by the driver for DG2 (xe: xe_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_guc_70.bin";
-
-/// Release in the file's header, as requested by xe 7.2.
-pub(super) const RELEASE: [u8; 3] = [70, 53, 0];
-/// Version of the submission interface in the file's header, as implemented by the card's GuC.
-pub(super) const SUBMISSION: [u8; 3] = [1, 26, 0];
 
 /// Size of the CSS header in bytes.
 pub(super) const HEADER_BYTES: usize = 128;
@@ -38,8 +34,8 @@ const TEXT: &str = "Arctic stand-in GuC firmware.\n\
 const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 
 /// The file's contents: header, and text instead of microcode and signature.
-pub(super) fn file() -> Vec<u8> {
-    let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
+pub(super) fn file(GucVersions { release, abi }: GucVersions) -> Vec<u8> {
+    let version = |version: Version| u32::from_be_bytes([0, version.major, version.minor, version.patch]);
     let header_dwords = count(HEADER_BYTES) / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
     let mut header = [0u32; HEADER_BYTES / 4];
     header[..7].copy_from_slice(&[
@@ -52,8 +48,8 @@ pub(super) fn file() -> Vec<u8> {
         header_dwords + count(UCODE_BYTES) / 4,
     ]);
     header[7..10].copy_from_slice(&[RSA_DWORDS, MODULUS_DWORDS, EXPONENT_DWORDS]);
-    header[16] = version(RELEASE);
-    header[17] = version(SUBMISSION);
+    header[16] = version(release);
+    header[17] = version(abi);
     header[30] = PRIVATE_DATA_BYTES;
 
     let mut file: Vec<u8> = bytes_of(&header).collect();
@@ -106,19 +102,28 @@ mod tests {
     /// Contract B.4 step 18: checks that xe makes before it accepts the file.
     #[test]
     fn the_driver_accepts_the_file() {
-        let parsed = parse(&file()).unwrap();
-        assert_eq!(parsed.release, [70, 53, 0]);
+        let parsed = parse(&file(GucVersions::default())).unwrap();
+        // With which it migrates VFs.
+        assert_eq!(parsed.release, [70, 55, 0]);
         assert!(parsed.release >= [70, 29, 2], "older releases are refused");
-        assert_eq!(parsed.submission, [1, 26, 0]);
+        assert_eq!(parsed.submission, [1, 27, 0]);
         assert_eq!(parsed.build_type, 0, "a production build");
         assert!(parsed.private_data.is_multiple_of(4096) && parsed.private_data <= 1 << 20);
+    }
+
+    /// Those of Intel's file for DG2 of 2026, with which xe does not migrate.
+    #[test]
+    fn other_versions_are_claimed() {
+        let versions = GucVersions { release: "70.53.0".parse().unwrap(), abi: "1.26.0".parse().unwrap() };
+        let parsed = parse(&file(versions)).unwrap();
+        assert_eq!((parsed.release, parsed.submission), ([70, 53, 0], [1, 26, 0]));
     }
 
     /// Contract B.4 steps 19 and 20: the image fits in WOPCM, the signature is passed by address, the DMA copies header
     /// and microcode.
     #[test]
     fn the_upload_is_well_formed() {
-        let file = file();
+        let file = file(GucVersions::default());
         let parsed = parse(&file).unwrap();
         assert!(parsed.rsa > 256, "UOS_RSA_SCRATCH(0) gets the signature's address");
         let dma = 128 + parsed.ucode;
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn placeholder_firmware_has_a_marker() {
-        let file = file();
+        let file = file(GucVersions::default());
         assert!(file[HEADER_BYTES..].starts_with(b"Arctic stand-in GuC firmware."));
         assert!(parse(&file[..127]).is_err() && parse(&file[..file.len() - 1]).is_err());
     }

@@ -7,6 +7,8 @@
 mod guc;
 mod huc;
 
+pub use arctic_device_model::profile::{GucVersions, Version};
+
 /// A firmware file requested by the drivers.
 pub struct File {
     /// Path below a firmware directory.
@@ -15,9 +17,14 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// All files that drivers request for DG2.
+/// All files that drivers request for DG2. That of the GuC claims the interface that a card claims by default.
 pub fn files() -> [File; 2] {
-    [File { path: guc::FILE, bytes: guc::file() }, File { path: huc::FILE, bytes: huc::file() }]
+    files_claiming(GucVersions::default())
+}
+
+/// As [`files`], with a claimed interface that was checked ([`GucVersions::check`]).
+pub fn files_claiming(versions: GucVersions) -> [File; 2] {
+    [File { path: guc::FILE, bytes: guc::file(versions) }, File { path: huc::FILE, bytes: huc::file() }]
 }
 
 const VENDOR: u32 = 0x8086;

@@ -41,7 +41,7 @@ use crate::interrupts::Interrupts;
 use crate::memory::Memory;
 use crate::oa::Observation;
 use crate::pcode::Pcode;
-use crate::profile::{CardProfile, Unmodelled};
+use crate::profile::{CardProfile, GucVersions, Unmodelled};
 use crate::registers::{
     Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
     RegisterFile, ResetRegister, Unit, XeHpg,
@@ -144,6 +144,8 @@ pub struct Gt {
     pub eu_rates: EuRates,
     /// What happens to contexts with commands that the model does not execute.
     pub unmodelled: Unmodelled,
+    /// The interface of the GuC that the card claims if no PF driver loads a firmware.
+    pub guc_versions: GucVersions,
     /// The fuses disable the GuC.
     guc_disabled: bool,
     /// The GuC permits RC6.
@@ -205,6 +207,7 @@ impl Gt {
                 generation.timebase,
             ),
             unmodelled: profile.unmodelled,
+            guc_versions: profile.guc,
             guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),
             forcewake: Mutex::new(()),

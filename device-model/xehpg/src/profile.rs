@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contents of a card file: the enabled units of the die and the size of local memory.
 
+mod guc_versions;
 pub mod provision;
 mod register_values;
 
@@ -11,12 +12,14 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision, VfLocalMemory};
+pub use crate::generation::Version;
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
 use crate::heci::controller::{self, Controller, FirmwareVersions};
 use crate::pci;
 use crate::registers::RegisterFile;
 use crate::sensors::Power;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
+pub use guc_versions::GucVersions;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -68,6 +71,9 @@ pub struct CardProfile {
     /// Power that the card's sensors report; that of a Flex 170, if a card file has none.
     #[serde(default = "flex_170_power", deserialize_with = "power")]
     pub power: Power,
+    /// Interface of the GuC that a card without a PF driver claims; the default of the model, if a card file has none.
+    #[serde(default)]
+    pub guc: GucVersions,
     /// Versions of the firmware in flash; those of a Flex 170, if a card file has none.
     #[serde(default = "flex_170_firmware")]
     pub firmware: FirmwareVersions,

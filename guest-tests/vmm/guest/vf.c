@@ -83,13 +83,13 @@ static void handshake(struct gpu *gpu, unsigned vf)
     uint32_t version[4] = { 0x5500, 1 << 16 | 1 << 8 };
     mail(gpu, version);
     expect("MATCH_VERSION", 0xf0000000, version[0]);
-    expect("the GuC's version: 1.26.0", 0x011a00, version[1]);
+    expect("the GuC's version: 1.27.0", 0x011b00, version[1]);
     expect("GGTT_START", GLOBAL(vf), query(gpu, 1, 2));
     expect("GGTT_SIZE", QUOTA_GLOBAL, query(gpu, 2, 2));
     expect("LMEM_SIZE", QUOTA_LOCAL, query(gpu, 3, 2));
     expect("NUM_CONTEXTS", QUOTA_CONTEXTS, query(gpu, 4, 1));
     expect("NUM_DOORBELLS", QUOTA_DOORBELLS, query(gpu, 6, 1));
-    step("%s: handshake by mailbox: reset, version 1.26.0, five quotas as the PF gave them", gpu->name);
+    step("%s: handshake by mailbox: reset, version 1.27.0, five quotas as the PF gave them", gpu->name);
 }
 
 void vf_up(unsigned vf)

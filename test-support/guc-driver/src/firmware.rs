@@ -18,11 +18,11 @@ pub const READY: u32 = 0x8001_f0ec;
 /// DMA_CTRL, which is written last; its lowest bit is set while the DMA is in progress.
 pub const DMA_CTRL: u32 = 0xc314;
 
-/// Returns the parts of the firmware image, with their offsets. The image has version 70.53; VFs negotiate interface
-/// version 1.26.
+/// Returns the parts of the firmware image, with their offsets. The image has version 70.55; VFs negotiate interface
+/// version 1.27.
 pub fn image() -> [(u64, Vec<u32>); 3] {
     let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
-    let versions = [70 << 16 | 53 << 8, 1 << 16 | 26 << 8];
+    let versions = [70 << 16 | 55 << 8, 1 << 16 | 27 << 8];
     [(0, header.to_vec()), (0x40, versions.to_vec()), (DMA_BYTES.into(), vec![0x1234_5678])]
 }
 

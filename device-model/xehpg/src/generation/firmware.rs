@@ -2,6 +2,7 @@
 //! The interface of the GuC: versions, WOPCM, and the data structures that a driver prepares in memory.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A version with three components.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,10 +32,16 @@ impl From<u32> for Version {
 
 /// Interface of a generation's GuC. Its actions and messages are in [`crate::guc`], which implements one interface.
 pub struct FirmwareInterface {
-    /// Release that the GuC reports if no PF driver loads a firmware.
+    /// Release that the GuC reports if no PF driver loads a firmware, and that of the placeholder file, unless a card file has
+    /// another one.
     pub release: Version,
     /// Version of the submission interface that it then reports to virtual functions.
     pub submission: Version,
+    /// Releases that the model honours: of a newer one, drivers expect features that it does not have, and xe refuses older
+    /// ones (xe: xe_uc_fw.c guc_read_css_info; MIG-005).
+    pub releases: Range<Version>,
+    /// Versions of the submission interface that the model honours, likewise.
+    pub submissions: Range<Version>,
     /// Size of WOPCM on the die in bytes; larger values of the size register have no effect.
     pub wopcm_bytes: u32,
     /// Bytes of WOPCM that the GuC reserves at its start for its stack and data.
@@ -72,9 +79,11 @@ impl AdsFormat {
 
 /// The GuC of Xe-HPG with the interface of release 70 (xe: xe_guc_fwif.h, abi/).
 pub static XE_HPG_FIRMWARE: FirmwareInterface = FirmwareInterface {
-    // Contract C.1.
-    release: Version { major: 70, minor: 53, patch: 0 },
-    submission: Version { major: 1, minor: 26, patch: 0 },
+    // The first ones with which xe migrates VFs, or a little newer (MIG-002, MIG-003, MIG-006).
+    release: Version { major: 70, minor: 55, patch: 0 },
+    submission: Version { major: 1, minor: 27, patch: 0 },
+    releases: Version { major: 70, minor: 29, patch: 2 }..Version { major: 70, minor: 62, patch: 0 },
+    submissions: Version { major: 1, minor: 1, patch: 0 }..Version { major: 1, minor: 36, patch: 0 },
     // Contract B.2.
     wopcm_bytes: 4 << 20,
     // xe: xe_wopcm.c GUC_WOPCM_RESERVED.

@@ -210,7 +210,7 @@ impl Guc {
         let ads = Ads { map: EngineMap::from_present(gt.generation.engines, engines.present()), ..Ads::default() };
         let mut state = Box::new(GucState::new(
             gt,
-            Firmware::built_in(gt.generation.firmware),
+            Firmware::built_in(gt.guc_versions),
             ads,
             std::mem::take(&mut self.persistent),
         ));

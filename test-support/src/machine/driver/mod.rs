@@ -242,7 +242,7 @@ impl Driver {
         let mut driver = Driver::new(machine, function, 0);
         assert_eq!(machine.register(function, VF_CAP), 1, "a VF");
         assert_eq!(driver.with(machine).mail_while(&[VF_RESET], meanwhile)[0], SUCCESS);
-        assert_eq!(driver.mail(machine, &[MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        assert_eq!(driver.mail(machine, &[MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1b00]);
         driver.state.base = driver.share(machine).ggtt_start;
         driver.clear(machine);
         driver.show(machine);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Documents of this version, of earlier and later ones, and of nobody.
+//! Documents of this version, of earlier and later ones, and bytes that are none.
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
 use proptest::prelude::*;
 use zerocopy::little_endian::{U16, U32};

@@ -7,10 +7,11 @@ use bitfield_struct::bitfield;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::generation::{FirmwareInterface, Version};
+use crate::generation::Version;
 use crate::gt::Gt;
 use crate::guc::load::dma::Rejection;
 use crate::memory::{Gam, Space};
+use crate::profile::GucVersions;
 use crate::registers::guc::{GucStatus, GucWopcmSize, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS};
 
 /// Values of [`GucStatus::authentication`].
@@ -158,8 +159,8 @@ struct AdsParameter {
 
 impl Firmware {
     /// Returns the firmware used if there is no PF driver to load one.
-    pub fn built_in(interface: &FirmwareInterface) -> Self {
-        Firmware { release: interface.release, submission: interface.submission, params: [0; PARAMETERS] }
+    pub fn built_in(GucVersions { release, abi }: GucVersions) -> Self {
+        Firmware { release, submission: abi, params: [0; PARAMETERS] }
     }
 
     /// Returns the location and section sizes of the log (parameter 0).
@@ -202,7 +203,12 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, image: &[u8]) -> Result<Firmware, BootRom> {
     for (at, param) in (1..).zip(params.iter_mut()) {
         *param = gt.registers.value(SOFT_SCRATCH + at * 4);
     }
-    let [release, submission] = [css.software_version, css.submission_version].map(|version| version.get().into());
+    let [release, submission] =
+        [css.software_version, css.submission_version].map(|version| Version::from(version.get()));
+    // Drivers of VFs enable features by it, and it is this interface that they use.
+    let interface = gt.generation.firmware;
+    let honoured = submission < interface.submissions.end || submission.major != interface.submission.major;
+    let submission = if honoured { submission } else { interface.submission };
     Ok(Firmware { release, submission, params })
 }
 

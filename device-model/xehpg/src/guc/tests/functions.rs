@@ -191,7 +191,7 @@ impl Rig {
         self.map_guest_memory(vf);
         let mut driver = self.driver(vf);
         assert_eq!(driver.mail(&[actions::VF_RESET])[0], SUCCESS);
-        assert_eq!(driver.mail(&[actions::MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        assert_eq!(driver.mail(&[actions::MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1b00]);
         driver.write_words(0, &[0; 0x1000]);
         let (source, status) = vf.memirq();
         for (key, value) in [(ct::self_cfg::INTERRUPT_SOURCE, source), (ct::self_cfg::INTERRUPT_STATUS, status)] {
@@ -289,10 +289,10 @@ fn bootstrap() {
     for (key, answer) in answers {
         assert_eq!(rig.mail(VF1, &[0x5509, key]), answer, "key {key:#x}");
     }
-    for wanted in [0, 0x0001_0000, 0x0001_1a00] {
-        assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [SUCCESS, 0x0001_1a00], "{wanted:#x}");
+    for wanted in [0, 0x0001_0000, 0x0001_1b00] {
+        assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [SUCCESS, 0x0001_1b00], "{wanted:#x}");
     }
-    for wanted in [0x0001_1b00, 0x0002_0000, 0x0101_0100] {
+    for wanted in [0x0001_1c00, 0x0002_0000, 0x0101_0100] {
         assert_eq!(rig.mail(VF1, &[0x5500, wanted])[..2], [FAILURE | 0xb, 0], "{wanted:#x}");
     }
     assert_ne!(rig.mail(VF1, &[0x4100])[0] & 0xfff_ffff, 0, "size of the hardware configuration");

@@ -15,7 +15,7 @@ fn upload_good_image() {
     let mut host = Host::new();
     assert_eq!(host.upload(), 0x8001_f0ec);
     let firmware = host.guc.firmware().unwrap();
-    assert_eq!((firmware.release.major, firmware.release.minor, firmware.submission.minor), (70, 53, 26));
+    assert_eq!((firmware.release.major, firmware.release.minor, firmware.submission.minor), (70, 55, 27));
     assert_eq!((firmware.params[2], firmware.ads()), (0x14, ADS));
     // While it runs, DMA requests of the host are ignored.
     host.gt.registers.set(0xc310, 0);
