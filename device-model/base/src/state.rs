@@ -117,6 +117,14 @@ pub enum RestoreError {
         /// Version of this GuC.
         here: String,
     },
+    /// The function was moved in the GGTT, and its driver uses an interface of the GuC in which it does not adapt addresses.
+    #[error(
+        "the driver of the saved function uses interface {version} of the GuC and cannot move to another GGTT range"
+    )]
+    NoRecovery {
+        /// Version that the driver uses.
+        version: String,
+    },
     /// The configuration space cannot be that of this function.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -118,6 +118,9 @@ pub enum FunctionState {
         /// Whether PAUSE_DONE has been sent to the PF.
         notified: bool,
     },
+    /// Moved and resumed: its driver adapts addresses, until then only requests for that are executed, and its contexts stay
+    /// off the engines.
+    FixUp,
     /// Stopped by the PF; runs again only after a reset.
     Stopped,
     /// Reset: the card releases its local memory, then notifies the PF.

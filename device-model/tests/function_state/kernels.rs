@@ -18,7 +18,7 @@ use super::{DONE, VALUE, bench, copy_memory, done, pause, restore, resume, save,
 /// Offset of the code of a context.
 const CODE: u64 = at::SCRATCH + 0x1000;
 /// Offset of the dword that the kernel of a context counts in.
-const COUNTER: u64 = at::SCRATCH + 0x200;
+pub const COUNTER: u64 = at::SCRATCH + 0x200;
 
 /// Offset of the system routine from the code of its context.
 const ROUTINE: u32 = 0x800;
@@ -44,7 +44,7 @@ const COUNT_EXCEPTION: &str = "
 
 /// Submits a context with a walker of so many groups of four threads, each of which counts to `count`, by this kernel, or by the
 /// exceptions of one. It writes [`VALUE`] at the end.
-fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, text: &str, groups: u32, count: u32) {
+pub fn submit_counting(vf: &mut Vf, id: u32, class: EngineClass, text: &str, groups: u32, count: u32) {
     let (code, counter) = (CODE + u64::from(id) * 0x1000, vf.base() + COUNTER + u64::from(id) * 8);
     vf.write_words(code, &kernel(text));
     vf.write_words(code + u64::from(ROUTINE), &kernel(COUNT_EXCEPTION));

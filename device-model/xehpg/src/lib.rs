@@ -59,6 +59,8 @@ pub mod pcode;
 pub mod registers;
 mod residency;
 #[doc(hidden)]
+pub mod saved;
+#[doc(hidden)]
 pub mod sensors;
 #[doc(hidden)]
 pub mod topology;

@@ -22,10 +22,11 @@ use crate::vfs::world::Time;
 /// Maximum number of changes of a document.
 const MAX_CHANGES: u32 = 24;
 
-/// A paused VF with something of everything that is saved.
-fn busy(mapped: bool) -> VfBench {
+/// A paused VF with something of everything that is saved. Its accesses to the GGTT are trapped, so that its entries in the PF's
+/// table are not compared.
+fn busy() -> VfBench {
     const CODE: u64 = at::SCRATCH + 0x1000;
-    let mut bench = VfBench::with(mapped, Some(QUOTA), Time::manual());
+    let mut bench = VfBench::with(false, Some(QUOTA), Time::manual());
     bench.attacker_up();
     let vf = &mut bench.attacker;
     for id in 0..3 {
@@ -101,7 +102,7 @@ fn change(document: &mut Sections, bytes: &mut Bytes<'_>) {
 pub fn run(input: &[u8]) {
     let mut bytes = Bytes(input);
     let options = bytes.byte();
-    let bench = &mut busy(options & 1 != 0);
+    let bench = &mut busy();
     let good = save(bench);
     let document = if options & 6 == 6 {
         bytes.0.to_vec()
@@ -163,7 +164,8 @@ fn compare(restored: &[u8], saved: &[u8]) {
                 section.body = records.concat();
             }
         }
-        for tag in [b"LMRN", b"ITRS", b"ITRE", b"REGS", b"REGE"] {
+        // A VF that is elsewhere has to adapt its addresses, and is owed nothing for earlier requests.
+        for tag in [b"LMRN", b"ITRS", b"ITRE", b"REGS", b"REGE", b"PLAC", b"WAIT", b"WAID", b"TLBI"] {
             document.remove(tag);
         }
     }

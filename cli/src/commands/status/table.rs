@@ -12,11 +12,12 @@ const MIB: u64 = 1 << 20;
 /// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus mastering is
 /// disabled, which a driver enables when it binds.
 fn state(function: &FunctionStatus) -> &'static str {
-    use FunctionState::{Clearing, Emptying, Paused, ResetPending, Resetting, Running, Stopped};
+    use FunctionState::{Clearing, Emptying, FixUp, Paused, ResetPending, Resetting, Running, Stopped};
     match (function.enabled, function.connected, function.gpu.state) {
         (false, _, _) => "absent",
         (true, false, _) => "no client",
         (true, true, Some(Paused { .. })) => "paused",
+        (true, true, Some(FixUp)) => "moved",
         (true, true, Some(Stopped)) => "stopped",
         (true, true, Some(Emptying | ResetPending | Resetting | Clearing)) => "in reset",
         (true, true, Some(Running) | None) if !function.bus_master => "no driver",

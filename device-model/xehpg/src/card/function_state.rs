@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! All state of one function, and its reset.
 
-use zerocopy::little_endian::U16;
-
 use super::Card;
-use crate::compute::saved::{Kernels, SavedKernels};
 use crate::doorbell::Page;
-use crate::gt::saved::{Registers, SavedRegisters};
 use crate::gt::virtual_function::VirtualFunction;
 use crate::guc::functions::GucFunction;
 use crate::guc::functions::client::State;
 use crate::guc::functions::context::GucContextId;
 use crate::guc::messages::hxg::Error;
-use crate::guc::saved::{
-    ClientState, Contexts, DoorbellState, Quotas, SavedClient, SavedContexts, SavedDoorbells, SavedQuotas,
-};
+use crate::guc::saved::SaveScope;
 use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
-use crate::interrupts::{Interrupts, SavedTree};
+use crate::interrupts::Interrupts;
 use crate::memory::FunctionMemory;
 use crate::memory::ggtt::{self, GgttEntry};
-use crate::memory::saved::{Frames, GgttState, SavedFrames, SavedGgtt};
-use crate::state::format::Kind;
-use crate::state::{DeviceIdentity, Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer};
+use crate::memory::saved::GgttState;
+pub use crate::saved::{SavedFunction, SavedMemory};
+use crate::state::{RestoreError, SaveError};
 use crate::sync::MutexGuard;
 
 /// All state of one function, with the GuC's lock held. The state lies in three places, each with one structure per
@@ -35,117 +29,6 @@ pub struct FunctionState<'c> {
     card: &'c Card,
     function: Function,
     guc: MutexGuard<'c, Guc>,
-}
-
-/// Saved state of a VF. Not part of it are the contents of local memory ([`SavedFrames::data`]) and its compression control
-/// data, guest memory, configuration space, counters for monitoring, and what the PF assigns: quotas, share of the engines and
-/// thresholds, which must exist where it is restored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedFunction {
-    /// The card on which it was saved.
-    pub identity: DeviceIdentity,
-    /// What the VF was provisioned with.
-    pub quotas: SavedQuotas,
-    /// What a PF driver transfers itself.
-    pub memory: Option<SavedMemory>,
-    /// Registers.
-    pub registers: SavedRegisters,
-    /// Interrupt tree.
-    pub interrupts: SavedTree,
-    /// CT buffers, memory-based interrupt, opt-ins.
-    pub client: SavedClient,
-    /// Contexts.
-    pub contexts: SavedContexts,
-    /// Groups of kernels in flight.
-    pub kernels: SavedKernels,
-    /// Armed doorbells.
-    pub doorbells: SavedDoorbells,
-}
-
-/// The part of a VF's saved state that a PF driver transfers itself, with the contents of local memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedMemory {
-    /// GGTT entries.
-    pub ggtt: SavedGgtt,
-    /// Description of local memory.
-    pub frames: SavedFrames,
-}
-
-arctic_base::record! {
-    /// The card.
-    struct IdentityRecord[b"IDEN", 4] {
-        device: U16,
-        revision: u8,
-        reserved: u8,
-    }
-}
-
-/// Sections of a saved VF.
-const TAGS: [&[Tag]; 10] = [
-    &[IdentityRecord::TAG],
-    SavedQuotas::TAGS,
-    SavedGgtt::TAGS,
-    SavedFrames::TAGS,
-    SavedRegisters::TAGS,
-    SavedTree::TAGS,
-    SavedClient::TAGS,
-    SavedContexts::TAGS,
-    SavedKernels::TAGS,
-    SavedDoorbells::TAGS,
-];
-
-impl SavedFunction {
-    /// Adds the sections to a document.
-    pub fn write(&self, to: &mut Writer) {
-        let SavedFunction { identity, quotas, memory, registers, interrupts, client, contexts, kernels, doorbells } =
-            self;
-        to.record(IdentityRecord { device: identity.device.into(), revision: identity.revision, reserved: 0 });
-        quotas.write(to);
-        if let Some(SavedMemory { ggtt, frames }) = memory {
-            ggtt.write(to);
-            frames.write(to);
-        }
-        registers.write(to);
-        interrupts.write(to);
-        client.write(to);
-        contexts.write(to);
-        kernels.write(to);
-        doorbells.write(to);
-    }
-
-    /// Reads the state of a document, which may also have the sections `further` of the caller.
-    pub fn read(from: &Document<'_>, further: &[Tag]) -> Result<SavedFunction, RestoreError> {
-        from.check_known(TAGS.into_iter().flatten().chain(further))?;
-        let IdentityRecord { device, revision, reserved: _ } = from.record()?;
-        let memory = if SavedGgtt::TAGS.iter().chain(SavedFrames::TAGS).any(|tag| from.has(*tag)) {
-            Some(SavedMemory { ggtt: SavedGgtt::read(from)?, frames: SavedFrames::read(from)? })
-        } else {
-            None
-        };
-        Ok(SavedFunction {
-            identity: DeviceIdentity { device: device.get(), revision },
-            quotas: SavedQuotas::read(from)?,
-            memory,
-            registers: SavedRegisters::read(from)?,
-            interrupts: SavedTree::read(from)?,
-            client: SavedClient::read(from)?,
-            contexts: SavedContexts::read(from)?,
-            kernels: SavedKernels::read(from)?,
-            doorbells: SavedDoorbells::read(from)?,
-        })
-    }
-
-    /// The state as a document of its own.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut document = Writer::new(Kind::XeHpgFunction);
-        self.write(&mut document);
-        document.finish()
-    }
-
-    /// The state of a document of its own.
-    pub fn from_bytes(bytes: &[u8]) -> Result<SavedFunction, RestoreError> {
-        SavedFunction::read(&Document::read(bytes, Kind::XeHpgFunction)?, &[])
-    }
 }
 
 /// The obligation to release the local memory of a VF in reset, without the GuC's lock, and then to notify the PF.
@@ -228,11 +111,6 @@ impl<'c> FunctionState<'c> {
         GgttState { memory: &self.card.gt.memory, function: self.function, indices }
     }
 
-    fn kernels(&self) -> Kernels<'c> {
-        let ggtt = self.guc().map_or(0..0, |guc| guc.config.ggtt());
-        Kernels { parked: &self.card.gt.parked, function: self.function, ggtt }
-    }
-
     /// Saves a VF, which must be paused or stopped. Its state stays as it is. Waits for the end of steps that use the VF's
     /// memory.
     pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
@@ -240,63 +118,33 @@ impl<'c> FunctionState<'c> {
         if card.gt.memory.is_emptying(function) {
             return Err(SaveError::Running);
         }
-        self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
-        let registers = Registers { gt: &card.gt, function }.save()?;
-        let kernels = self.kernels().save()?;
-        let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
-        let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
-        Ok(SavedFunction {
-            identity: card.gt.identity,
-            quotas: Quotas(&mut unit).save()?,
-            memory: Some(SavedMemory { ggtt, frames }),
-            registers,
-            interrupts: card.gt.interrupts_of(function).save()?,
-            client: ClientState(&mut unit).save()?,
-            contexts: Contexts(&mut unit).save()?,
-            kernels,
-            doorbells: DoorbellState(&mut unit).save()?,
-        })
+        if !function.is_vf() {
+            return Err(SaveError::NotVirtual);
+        }
+        let mut units = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
+        units.save(SaveScope::WithMemory)
     }
 
     /// Restores a VF, which must be paused or stopped and provisioned like the saved one; its GGTT range, contexts and
     /// doorbells may begin elsewhere. Does not access the VF's memory: its contents may follow until it is resumed. Waits
     /// for the end of steps that use it.
     ///
-    /// Changes nothing if the VF is not paused or stopped, or if its quotas differ. After another error, nothing that a
-    /// driver had set up remains, apart from GGTT entries and registers.
+    /// If its GGTT range begins elsewhere, its driver must adapt addresses after it is resumed, which drivers for an interface
+    /// older than 1.27 cannot: their state is refused. If the range is the same, the driver need not know that it was moved.
+    ///
+    /// Changes nothing if the VF is not paused or stopped, if it is not of this device, if the state has no memory, or if its
+    /// quotas differ. After another error, nothing that a driver had set up remains, apart from GGTT entries and registers.
     pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
         let (card, function) = (self.card, self.function);
-        let (mut ggtt, mut kernels) = (self.ggtt_state(), self.kernels());
-        self.guc.units().end_steps_of(function.bit(), &card.gt.memory);
-        let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
+        if !function.is_vf() {
+            return Err(RestoreError::NotVirtual);
+        }
+        let mut units = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
         // While the memory of a reset is being emptied, what is written to the VF's memory may be lost.
-        if !unit.stopped() || card.gt.memory.is_emptying(function) {
+        if card.gt.memory.is_emptying(function) {
             return Err(RestoreError::Running);
         }
-        if saved.identity != card.gt.identity {
-            return Err(RestoreError::Device { saved: saved.identity, here: card.gt.identity });
-        }
-        Quotas(&mut unit).restore(&saved.quotas)?;
-        unit.forget();
-        card.gt.parked.drop_function(function);
-        let mut all = || {
-            if let Some(memory) = &saved.memory {
-                ggtt.restore(&memory.ggtt)?;
-                Frames { memory: &card.gt.memory, function }.restore(&memory.frames)?;
-            }
-            Registers { gt: &card.gt, function }.restore(&saved.registers)?;
-            card.gt.interrupts_of(function).restore(&saved.interrupts)?;
-            ClientState(&mut unit).restore(&saved.client)?;
-            Contexts(&mut unit).restore(&saved.contexts)?;
-            kernels.restore(&saved.kernels)?;
-            DoorbellState(&mut unit).restore(&saved.doorbells)
-        };
-        let restored = all();
-        if restored.is_err() {
-            unit.forget();
-            card.gt.parked.drop_function(function);
-        }
-        restored
+        units.restore(saved)
     }
 
     /// Resets the function: its work is stopped, and everything that its driver has set up is dropped (V13-116..125).

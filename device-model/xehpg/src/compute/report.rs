@@ -8,7 +8,7 @@ use crate::memory::Fault;
 
 /// Most bytes of the parked walkers of a function when they are saved: xe reserves 8 MiB for all that the GuC saves of a VF
 /// (`XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE`).
-pub(super) const MOST_SAVED_BYTES: usize = 6 << 20;
+pub const MOST_SAVED_BYTES: usize = 6 << 20;
 
 /// Timestamps of a walker: CTX_TIMESTAMP and TIMESTAMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@ pub mod thresholds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Index, IndexMut, Range};
 
-use crate::guc::functions::client::{Client, Counters, State};
+use crate::guc::functions::client::{Client, Counters, FixUp, State};
 use crate::guc::functions::context::{Context, GucContextId, Home};
 use crate::guc::functions::function_activity::FunctionActivity;
 use crate::guc::functions::queue::Queue;
@@ -41,6 +41,8 @@ pub struct GucFunction {
     /// Time in nanoseconds at which the PF was last notified of an FLR ([`crate::guc::actions::control::repeat_notices`]); valid in the
     /// state [`State::ResetPending`].
     pub(super) noticed_at: u64,
+    /// What the driver has to do because the function was restored at another place.
+    pub fix_up: FixUp,
     /// Time in nanoseconds of the last PAUSE; valid in the state [`State::Paused`].
     pub(super) paused_at: u64,
     /// Request counters since the last boot.

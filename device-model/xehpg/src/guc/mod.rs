@@ -8,6 +8,7 @@ pub mod doorbell;
 pub mod functions;
 pub mod load;
 pub mod messages;
+pub mod migration;
 pub mod provisioning;
 pub mod saved;
 pub mod scheduler;
@@ -208,12 +209,8 @@ impl Guc {
             return Err(Error::InvalidState);
         }
         let ads = Ads { map: EngineMap::from_present(gt.generation.engines, engines.present()), ..Ads::default() };
-        let mut state = Box::new(GucState::new(
-            gt,
-            Firmware::built_in(gt.guc_versions),
-            ads,
-            std::mem::take(&mut self.persistent),
-        ));
+        let mut state =
+            Box::new(GucState::new(gt, Firmware::built_in(gt.guc_versions), ads, std::mem::take(&mut self.persistent)));
         state.builtin_pf = true;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
@@ -321,13 +318,17 @@ impl Guc {
 
     /// Returns the state of a VF, to save or restore it; `None` if no firmware is running. Doorbell rings that have not
     /// been served are served, and messages to functions are added to their channels.
-    pub(crate) fn unit<'g>(&'g mut self, gt: &'g Gt, engines: &Engines, function: Function) -> Option<saved::Unit<'g>> {
+    pub(crate) fn unit<'g>(
+        &'g mut self,
+        gt: &'g Gt,
+        engines: &Engines,
+        function: Function,
+    ) -> Option<saved::VfUnits<'g>> {
         let state = self.state.as_deref_mut()?;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &self.units, &views, &mut self.tlb, Function::PF, &mut self.out);
-        state.serve_doorbells(&mut ctx);
-        state.post(&mut ctx);
-        Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
+        migration::settle(state, &mut ctx, function);
+        Some(saved::VfUnits { gt, guc: saved::Unit { guc: state, doorbells: &gt.doorbells, function } })
     }
 
     /// Pauses or resumes a VF, as the PF driver does by VF_CONTROL. A pause is complete once the VF's state is

@@ -11,10 +11,13 @@ use std::collections::BTreeMap;
 
 use arctic_sriov::number::low;
 
+use crate::compute::saved::Kernels;
 use crate::doorbell::{Doorbells, Page};
 use crate::generation::Version;
+use crate::gt::Gt;
+use crate::gt::saved::Registers;
 use crate::guc::functions::GucFunction;
-use crate::guc::functions::client::{Client, MemoryInterrupt, State};
+use crate::guc::functions::client::{Client, FixUp, MemoryInterrupt, State};
 use crate::guc::functions::context::{Context, GucContextId, Home, Policies};
 use crate::guc::functions::engine_map::{EngineMap, MAX_LOGICAL};
 use crate::guc::functions::member::Member;
@@ -23,8 +26,10 @@ use crate::guc::functions::queue::PRIORITIES;
 use crate::guc::messages::ctb::{Channel, Location, SavedChannel};
 use crate::guc::state::GucState;
 use crate::host::Function;
-use crate::memory::saved::Reach;
-use crate::state::{RestoreError, SaveError, SaveState};
+use crate::memory::ggtt;
+use crate::memory::saved::{Frames, GgttState, Reach};
+use crate::saved::{SavedFunction, SavedMemory};
+use crate::state::{FormatError, RestoreError, SaveError, SaveState, Tag};
 use crate::topology::EngineClass;
 
 pub use wire::MOST_BYTES;
@@ -64,11 +69,158 @@ impl Unit<'_> {
 
     /// Drops all that the function's driver has set up.
     pub fn forget(&mut self) {
+        self.guc.of(self.function).fix_up = FixUp::Done;
         self.guc.scheduler.functions.drop_contexts(self.function);
         self.guc.doorbells.release_function(self.doorbells, self.function);
         self.guc.of(self.function).client = Client::default();
         self.guc.drop_pending(self.function);
     }
+}
+
+/// Which part of a VF is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SaveScope {
+    /// All.
+    WithMemory,
+    /// All but GGTT entries and the description of local memory, which a PF driver transfers.
+    WithoutMemory,
+}
+
+/// Lowest version of the interface in which drivers of VFs adapt to another GGTT range (xe: xe_sriov_vf.c).
+const RECOVERY: Version = Version { major: 1, minor: 27, patch: 0 };
+
+/// All units of a VF.
+pub struct VfUnits<'g> {
+    /// The GT.
+    pub gt: &'g Gt,
+    /// The GuC.
+    pub guc: Unit<'g>,
+}
+
+impl VfUnits<'_> {
+    fn function(&self) -> Function {
+        self.guc.function
+    }
+
+    fn ggtt(&self) -> GgttState<'_> {
+        let indices = ggtt::indices(&self.guc.of().config.ggtt());
+        GgttState { memory: &self.gt.memory, function: self.function(), indices }
+    }
+
+    fn kernels(&self) -> Kernels<'_> {
+        Kernels { parked: &self.gt.parked, function: self.function(), ggtt: self.guc.of().config.ggtt() }
+    }
+
+    /// Saves the VF, which must be paused or stopped. Its state stays as it is.
+    pub fn save(&mut self, scope: SaveScope) -> Result<SavedFunction, SaveError> {
+        let (gt, function) = (self.gt, self.function());
+        let memory = match scope {
+            SaveScope::WithoutMemory => None,
+            SaveScope::WithMemory => {
+                let frames = Frames { memory: &gt.memory, function }.save()?;
+                Some(SavedMemory { ggtt: self.ggtt().save()?, frames })
+            }
+        };
+        let (registers, kernels) = (Registers { gt, function }.save()?, self.kernels().save()?);
+        let placement =
+            SavedPlacement { ggtt_start: self.guc.reach().0.start, fix_up: self.guc.of().fix_up != FixUp::Done };
+        let unit = &mut self.guc;
+        Ok(SavedFunction {
+            identity: gt.identity,
+            quotas: Quotas(unit).save()?,
+            placement,
+            memory,
+            registers,
+            interrupts: gt.interrupts_of(function).save()?,
+            client: ClientState(unit).save()?,
+            contexts: Contexts(unit).save()?,
+            kernels,
+            doorbells: DoorbellState(unit).save()?,
+        })
+    }
+
+    /// Restores the VF with its memory, where it was if it can be.
+    pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
+        if saved.memory.is_none() {
+            return Err(FormatError::Missing(Tag(*b"GGTT")).into());
+        }
+        let is_in_place = saved.placement.ggtt_start == self.guc.reach().0.start && !saved.placement.fix_up;
+        self.restore_at(saved, !is_in_place)
+    }
+
+    /// Restores the VF for a PF driver, which transfers its memory: its driver must adapt addresses.
+    pub fn restore_moved(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
+        self.restore_at(&SavedFunction { memory: None, ..saved.clone() }, true)
+    }
+
+    fn restore_at(&mut self, saved: &SavedFunction, is_moved: bool) -> Result<(), RestoreError> {
+        let (gt, function) = (self.gt, self.function());
+        if !self.guc.stopped() {
+            return Err(RestoreError::Running);
+        }
+        if saved.identity != gt.identity {
+            return Err(RestoreError::Device { saved: saved.identity, here: gt.identity });
+        }
+        Quotas(&mut self.guc).restore(&saved.quotas)?;
+        self.forget();
+        let restored = self.restore_all(saved, is_moved);
+        if restored.is_err() {
+            self.forget();
+        }
+        // What is sent to the VF depends on whether it was moved.
+        let state = self.guc.of().state;
+        self.guc.guc.set_state(function, state);
+        restored
+    }
+
+    fn forget(&mut self) {
+        self.guc.forget();
+        self.gt.parked.drop_function(self.function());
+    }
+
+    fn restore_all(&mut self, saved: &SavedFunction, is_moved: bool) -> Result<(), RestoreError> {
+        let (gt, function) = (self.gt, self.function());
+        if let Some(SavedMemory { ggtt, frames }) = &saved.memory {
+            self.ggtt().restore(ggtt)?;
+            Frames { memory: &gt.memory, function }.restore(frames)?;
+        }
+        Registers { gt, function }.restore(&saved.registers)?;
+        gt.interrupts_of(function).restore(&saved.interrupts)?;
+        let unit = &mut self.guc;
+        ClientState(unit).restore(&saved.client)?;
+        Contexts(unit).restore(&saved.contexts)?;
+        DoorbellState(unit).restore(&saved.doorbells)?;
+        let client = &unit.of().client;
+        let (has_channel, version) = (client.channel.is_some(), client.version);
+        if is_moved {
+            if let Some(version) = version.filter(|version| has_channel && *version < RECOVERY) {
+                return Err(RestoreError::NoRecovery { version: version.to_string() });
+            }
+            unit.guc.of(function).fix_up = FixUp::Due;
+            unit.guc.drop_owed(function);
+        } else if has_channel {
+            // Messages may be in the ring whose interrupt the processors of the VF have not seen.
+            unit.guc.unnotified |= function.bit();
+        }
+        self.kernels().restore(&saved.kernels)
+    }
+}
+
+/// An upper bound of the size in bytes of the saved state of a VF that runs, without memory.
+pub fn most_bytes(of: &GucFunction) -> usize {
+    let kernels =
+        of.contexts.values().any(|context| matches!(context.class, EngineClass::Render | EngineClass::Compute));
+    let kernels = if kernels { crate::compute::MOST_SAVED_BYTES } else { 0 };
+    wire::most_bytes_of_contexts(of.contexts.values()).saturating_add(kernels).min(MOST_BYTES)
+}
+
+/// Where the VF was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedPlacement {
+    /// Begin of its GGTT range.
+    pub ggtt_start: u64,
+    /// Its driver has been moved before and has not adapted its addresses.
+    pub fix_up: bool,
 }
 
 /// What the saved function was provisioned with. The sizes are not restored: they must be equal where the function is

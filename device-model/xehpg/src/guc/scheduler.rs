@@ -25,7 +25,7 @@ use crate::guc::load::ads::Ads;
 use crate::guc::load::capture::{Capture, Hung};
 use crate::guc::load::firmware::Firmware;
 use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
-use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply};
+use crate::guc::messages::hxg::{Answer, DEREGISTER_CONTEXT_DONE, Error, Outgoing, Reply, SCHED_CONTEXT_MODE_DONE};
 use crate::guc::scheduler::engine_slot::EngineSlot;
 use crate::guc::scheduler::round_robin::{DeficitRoundRobin, Moment};
 use crate::host::{Function, functions};
@@ -34,12 +34,8 @@ use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
 use crate::units::Units;
 
-/// G2H: scheduling of a context was enabled or disabled.
-const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
 /// G2H: an engine was reset because of a context.
 const CONTEXT_RESET_NOTIFICATION: u16 = 0x1008;
-/// G2H: a context was deregistered.
-const DEREGISTER_CONTEXT_DONE: u16 = 0x4600;
 /// G2H: a context made an access without a valid translation (CAT error).
 const NOTIFY_MEMORY_CAT_ERROR: u16 = 0x6000;
 /// G2H: registers of an engine about to be reset have been captured in the log.

@@ -5,7 +5,7 @@ use crate::gt::Gt;
 use crate::guc::doorbell::DoorbellTable;
 use crate::guc::functions::client::Client;
 pub use crate::guc::functions::client::Counters;
-use crate::guc::functions::client::State;
+use crate::guc::functions::client::{FixUp, State};
 use crate::guc::functions::context::GucContextId;
 use crate::guc::functions::share::{Priority, Share};
 use crate::guc::functions::thresholds::ThresholdMonitor;
@@ -62,8 +62,15 @@ pub struct GucState {
     pub invalidations: Invalidations,
     /// VFs in the state [`State::Paused`] for which PAUSE_DONE has not been sent.
     pausing: u64,
-    /// VFs in the state [`State::Paused`] for which PAUSE_DONE has been sent. Messages to them wait.
-    pub(super) paused: u64,
+    /// VFs to which messages wait: in the state [`State::Paused`] for which PAUSE_DONE has been sent, or moved ([`FixUp`]) and
+    /// without a driver that has adapted its addresses.
+    pub(super) withheld: u64,
+    /// VFs whose RESFIX_START is answered when their contexts have left the engines.
+    pub(super) starting: u64,
+    /// Moved VFs whose SW_INT_0 could not be written, because the client did not answer.
+    pub(super) untold: u64,
+    /// VFs whose memory-based interrupt has been written outside of a step.
+    pub(super) raised: u64,
     /// VFs in the state [`State::ResetPending`].
     resets_pending: u64,
     /// Functions with unsent messages.
@@ -95,7 +102,10 @@ impl GucState {
             pending: 0,
             invalidations: Invalidations::default(),
             pausing: 0,
-            paused: 0,
+            withheld: 0,
+            starting: 0,
+            untold: 0,
+            raised: 0,
             resets_pending: 0,
             unsent: 0,
             unnotified: 0,
@@ -123,14 +133,22 @@ impl GucState {
         self.scheduler.drop_function(ctx, function);
         self.doorbells.release_function(&ctx.gt.doorbells, function);
         self.of(function).client = Client::default();
+        self.of(function).fix_up = FixUp::Done;
         self.drop_pending(function);
         ctx.out.retain(|(to, _)| *to != function);
     }
 
     /// Records that nothing is to be done for the CT buffers of `function`.
     pub fn drop_pending(&mut self, function: Function) {
-        let waiting = [&mut self.inaccessible, &mut self.unanswered_mailboxes];
-        for set in [&mut self.pending, &mut self.unsent, &mut self.unnotified].into_iter().chain(waiting) {
+        for set in [
+            &mut self.pending,
+            &mut self.unsent,
+            &mut self.unnotified,
+            &mut self.inaccessible,
+            &mut self.unanswered_mailboxes,
+            &mut self.starting,
+            &mut self.untold,
+        ] {
             *set &= !function.bit();
         }
     }
@@ -146,6 +164,15 @@ impl GucState {
             self.invalidations.add(function, function.bit(), function.bit());
         }
         self.of(function).client = client;
+    }
+
+    /// Drops what `function` is owed for earlier requests: messages that answer them, and responses to TLB invalidations.
+    pub fn drop_owed(&mut self, function: Function) {
+        let client = &mut self.of(function).client;
+        client.invalidations.clear();
+        if let Some(channel) = &mut client.channel {
+            channel.drop_answers();
+        }
     }
 
     /// Passes the configured share of `function` to the scheduler.
@@ -214,13 +241,19 @@ impl GucState {
     /// Sets the state of `function`.
     pub fn set_state(&mut self, function: Function, state: State) {
         self.of(function).state = state;
+        let is_moved = self.of(function).fix_up != FixUp::Done;
+        let withheld = match state {
+            State::Paused { notified } => notified || is_moved,
+            State::FixUp => true,
+            _ => false,
+        };
         let sets = [
-            (&mut self.pausing, State::Paused { notified: false }),
-            (&mut self.paused, State::Paused { notified: true }),
-            (&mut self.resets_pending, State::ResetPending),
+            (&mut self.pausing, state == State::Paused { notified: false }),
+            (&mut self.withheld, withheld),
+            (&mut self.resets_pending, state == State::ResetPending),
         ];
-        for (set, member) in sets {
-            *set = *set & !function.bit() | if state == member { function.bit() } else { 0 };
+        for (set, is_member) in sets {
+            *set = *set & !function.bit() | if is_member { function.bit() } else { 0 };
         }
     }
 

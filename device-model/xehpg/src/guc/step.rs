@@ -10,6 +10,7 @@ use crate::guc::functions::client::State;
 use crate::guc::functions::share;
 use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
 use crate::guc::messages::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
+use crate::guc::migration;
 use crate::guc::provisioning::threshold_event::Kind;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
@@ -63,7 +64,8 @@ impl GucState {
         let more = self.take_turns(ctx);
         self.serve_doorbells(ctx);
         actions::finish_invalidations(self, ctx);
-        let mut step = control::finish_pauses(self, ctx);
+        let mut step = migration::finish_starts(self, ctx);
+        step.merge(control::finish_pauses(self, ctx));
         let notice = control::repeat_notices(self, ctx);
         let next = self.scheduler.schedule(ctx);
         self.count_threshold_events(ctx);
@@ -72,12 +74,15 @@ impl GucState {
             self.slpc.show(ctx.gt, busy);
         }
         step.merge(self.send(ctx));
+        migration::tell_again(self, ctx);
+        step.messages |= std::mem::take(&mut self.raised);
         // From the end of the step, which may have waited for a client for longer than the pause.
         let ended = ctx.gt.clock.now();
-        let out_of_reach = (self.inaccessible | self.unnotified) & !self.paused
+        let out_of_reach = (self.inaccessible | self.unnotified) & !self.withheld
             | self.unanswered_mailboxes
+            | self.untold
             | self.scheduler.unchecked();
-        let retry = match (self.unsent & !self.paused, out_of_reach) {
+        let retry = match (self.unsent & !self.withheld, out_of_reach) {
             (0, 0) => None,
             (0, _) => Some(ended.saturating_add(OUT_OF_REACH_PAUSE)),
             _ => Some(ended.saturating_add(RING_FULL_PAUSE)),
@@ -109,12 +114,12 @@ impl GucState {
         }
     }
 
-    /// Writes queued messages to the CT buffers, except those of paused VFs: their memory may be transferred meanwhile.
+    /// Writes queued messages to the CT buffers, except those of paused and moved VFs: their memory may be transferred meanwhile.
     /// Returns the functions with new messages.
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         self.post(ctx);
         let mut step = Step::default();
-        for function in functions((self.unsent | self.unnotified) & !self.paused) {
+        for function in functions((self.unsent | self.unnotified) & !self.withheld) {
             step.merge(self.send_to(ctx, function));
         }
         step

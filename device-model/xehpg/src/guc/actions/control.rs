@@ -5,10 +5,11 @@ use std::ops::Range;
 
 use crate::guc::Step;
 use crate::guc::actions::mailbox;
-use crate::guc::functions::client::State;
+use crate::guc::functions::client::{FixUp, State};
 use crate::guc::load::firmware;
 use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request};
 use crate::guc::messages::klv;
+use crate::guc::migration;
 use crate::guc::provisioning::VfConfig;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
@@ -21,13 +22,14 @@ const VF_STATE_NOTIFY: u16 = 0x5106;
 /// Events of VF_STATE_NOTIFY (xe: abi/guc_actions_sriov_abi.h).
 #[derive(Clone, Copy)]
 #[repr(u32)]
-enum Notice {
+pub(in crate::guc) enum Notice {
     Reset = 1,
     ResetDone = 2,
     PauseDone = 3,
+    FixUpDone = 4,
 }
 
-fn notify(ctx: &mut GucCtx<'_>, vf: Function, notice: Notice) {
+pub(in crate::guc) fn notify(ctx: &mut GucCtx<'_>, vf: Function, notice: Notice) {
     ctx.send_message(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.number()), notice as u32]));
 }
 
@@ -134,17 +136,20 @@ fn command_to(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, command: u
     const FLR_FINISH: u32 = 5;
     let state = guc.of(vf).state;
     let next = match (command, state) {
-        (PAUSE, State::Running) => {
+        (PAUSE, State::Running | State::FixUp) => {
             guc.scheduler.pause(ctx, vf);
             guc.of(vf).paused_at = ctx.now;
             State::Paused { notified: false }
         }
+        (RESUME, State::Paused { .. }) if migration::needs_fix_up(guc, vf) => State::FixUp,
         (RESUME, State::Paused { .. }) => {
+            guc.of(vf).fix_up = FixUp::Done;
             guc.scheduler.resume(ctx, vf);
             State::Running
         }
-        (STOP, State::Running | State::Paused { .. }) => {
+        (STOP, State::Running | State::Paused { .. } | State::FixUp) => {
             guc.scheduler.drop_function(ctx, vf);
+            guc.of(vf).fix_up = FixUp::Done;
             State::Stopped
         }
         (FLR_START, _) => {
@@ -160,7 +165,10 @@ fn command_to(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, command: u
         _ => return Err(Error::InvalidParams),
     };
     guc.set_state(vf, next);
-    if next == State::Running {
+    if next == State::FixUp {
+        migration::tell(guc, ctx, vf);
+    }
+    if matches!(next, State::Running | State::FixUp) {
         listen(guc, ctx, vf);
     }
     Ok(Answer::default())
@@ -197,7 +205,9 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Step {
         if !guc.scheduler.quiet(vf) || ctx.gt.memory.is_emptying(vf) {
             continue;
         }
-        let (sent, complete) = guc.settle_up(ctx, vf);
+        // The driver of a moved VF does not expect messages for requests of before.
+        let is_moved = guc.of(vf).fix_up != FixUp::Done;
+        let (sent, complete) = if is_moved { (Step::default(), true) } else { guc.settle_up(ctx, vf) };
         step.merge(sent);
         if complete || ctx.now.saturating_sub(guc.of(vf).paused_at) >= OWED_LIMIT {
             guc.set_state(vf, State::Paused { notified: true });

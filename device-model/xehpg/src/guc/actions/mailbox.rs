@@ -13,6 +13,7 @@ use crate::guc::load::firmware;
 use crate::guc::messages::ctb::{Channel, Location, MOST_OUT_OF_REACH};
 use crate::guc::messages::hxg::{Answer, Error, Header, Reply, Request, Type, global_address, reply_header};
 use crate::guc::messages::sender::Sender;
+use crate::guc::migration;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::{GucState, Handler};
 use crate::host::Function;
@@ -28,14 +29,19 @@ const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     // Called VF_RESET when sent by a VF.
     (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |guc, ctx, _| {
         guc.forget(ctx, ctx.function);
+        // Nothing is left whose address a moved VF could adapt.
+        guc.set_state(ctx.function, State::Running);
         Ok(Answer::default())
     }),
     (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),
     (0x5509, "VF2GUC_QUERY_SINGLE_KLV", Sender::Virtual, query),
-    // Used only after a migration, which this interface version does not support.
-    (0x5508, "VF2GUC_RESFIX_DONE", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
-    (0x550f, "VF2GUC_RESFIX_START", Sender::NotSupported, |_, _, _| Err(Error::NotSupported)),
+    (0x5508, "VF2GUC_RESFIX_DONE", Sender::Virtual, migration::done),
+    (0x550f, "VF2GUC_RESFIX_START", Sender::Virtual, migration::start),
 ];
+
+/// Actions that a moved VF can request before its driver has adapted its addresses: it asks for its GGTT range, and may reset
+/// what it has set up. The driver sends others again (xe: xe_gt_sriov_vf.c).
+const SERVED_IN_FIX_UP: [u16; 5] = [0x5500, 0x5507, 0x5508, 0x5509, 0x550f];
 
 /// Returns the name of a mailbox action.
 pub fn name(code: u16) -> Option<&'static str> {
@@ -49,7 +55,7 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
 }
 
 /// Actions that take contexts off the engines.
-const STOPS_CONTEXTS: [u16; 1] = [0x5507];
+const STOPS_CONTEXTS: [u16; 2] = [0x5507, 0x550f];
 
 /// Returns whether the pending request may wait for steps of engines.
 pub fn waits_for_steps(gt: &Gt, function: Function) -> bool {
@@ -62,7 +68,8 @@ pub fn waits_for_steps(gt: &Gt, function: Function) -> bool {
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
     let function = ctx.function;
-    if guc.of(function).state != State::Running || gt.memory.is_emptying(function) {
+    let is_moved = guc.of(function).state == State::FixUp;
+    if !is_moved && guc.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
     let [header, payload @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox_dword(function, n));
@@ -72,6 +79,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let header = Header::from(header);
     let code = header.code();
     let reply = match (header.kind(), ACTIONS.iter().find(|(known, ..)| *known == code)) {
+        (Some(Type::Request), _) if is_moved && !SERVED_IN_FIX_UP.contains(&code) => Err(Error::VfMigrated),
         (Some(Type::Request), Some((_, _, sender, handler))) => {
             sender.check(function).and_then(|()| handler(guc, ctx, Request { header, payload: &payload }))
         }
@@ -95,7 +103,9 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for (n, value) in (1..).zip(reply.unwrap_or_default().dwords) {
         gt.set_mailbox_dword(function, n, value);
     }
-    gt.set_mailbox_dword(function, 0, reply_header(reply.map(|answer| answer.data0)));
+    let header = reply_header(reply.map(|answer| answer.data0));
+    let later = if reply.is_ok() { migration::busy_reply(guc, function) } else { None };
+    gt.set_mailbox_dword(function, 0, later.unwrap_or(header));
     record();
 }
 

@@ -13,10 +13,11 @@ use arctic_sriov::number::count;
 use crate::guc::doorbell::Assignment;
 use crate::guc::functions::context::Registration;
 use crate::guc::load::ads;
-use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request, global_address};
+use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request, TLB_INVALIDATION_DONE, global_address};
 use crate::guc::messages::invalidations::Invalidations;
 use crate::guc::messages::klv;
 use crate::guc::messages::sender::Sender;
+use crate::guc::migration;
 use crate::guc::scheduler::{GucCtx, Scheduler};
 use crate::guc::slpc;
 use crate::guc::state::{GucState, Handler};
@@ -98,6 +99,7 @@ pub const ACTIONS: &[Action] = &[
     action(0x5502, "PF2GUC_UPDATE_VGT_POLICY", Exact(3), Physical, control::update_policy),
     action(0x5503, "PF2GUC_UPDATE_VF_CFG", Exact(4), Physical, control::update_config),
     action(0x5506, "PF2GUC_VF_CONTROL", Exact(2), Physical, control::control),
+    action(0x550b, "PF2GUC_SAVE_RESTORE_VF", Exact(4), Physical, migration::save_restore),
     action(0x0030, "LOG_BUFFER_FILE_FLUSH_COMPLETE", Exact(1), Any, |_, _, _| Ok(Answer::default())),
     action(0x0040, "UK_LOG_ENABLE_LOGGING", Exact(1), Physical, |k, _, r| k.set_log_control(r.one()?)),
     // Log messages are not buffered, so a flush has no effect.
@@ -108,7 +110,6 @@ pub const ACTIONS: &[Action] = &[
     absent(0x7003, "PAGE_RECLAMATION"),
     absent(0x6003, "PAGE_FAULT_RES_DESC"),
     // Not available in this firmware version, and not used by the driver (contract D.8).
-    absent(0x550b, "PF2GUC_SAVE_RESTORE_VF"),
 ];
 
 /// Executes a request. Returns `None` if the action is unknown.
@@ -293,9 +294,6 @@ fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<
     activity.set_functions(&mut ctx.own(), of, (functions, metadata, records)).map_err(bad_address)?;
     Ok(Answer::default())
 }
-
-/// G2H: response to TLB_INVALIDATION and TLB_INVALIDATION_ALL.
-const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
 /// Executes all pending invalidations and sends each response to the function that requested it. Waits for the units
 /// whose current steps use memory of the functions concerned, and for no others.

@@ -14,6 +14,21 @@ use crate::memory::Gam;
 /// it are rejected.
 pub const MOST_WAITING: usize = 64;
 
+/// What the driver of a VF has to do after the VF was restored by its PF driver, or with another GGTT range: it adapts the
+/// addresses in its memory between RESFIX_START and RESFIX_DONE (xe: xe_sriov_vf.c).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FixUp {
+    /// Nothing.
+    #[default]
+    Done,
+    /// It has not begun.
+    Due,
+    /// It has begun, with this marker, which is not 0.
+    Begun(u16),
+}
+
+/// Bit of SW_INT_0 in the GuC's vector, which tells a VF's driver that the VF was moved (xe: GUC_INTR_SW_INT_0).
+const MIGRATED_BIT: u8 = 0;
 /// Bit of GUC2HOST in the GuC's vector (V13-276, contract C.3).
 const GUC2HOST_BIT: u8 = 15;
 
@@ -49,6 +64,11 @@ impl MemoryInterrupt {
     /// C.3). Returns whether both writes succeeded.
     pub fn write(self, gam: &mut Gam<'_>) -> bool {
         memirq::write(gam, self.status, self.source, GUC2HOST_BIT).is_ok()
+    }
+
+    /// Writes SW_INT_0, likewise.
+    pub fn write_migrated(self, gam: &mut Gam<'_>) -> bool {
+        memirq::write(gam, self.status, self.source, MIGRATED_BIT).is_ok()
     }
 }
 

@@ -24,6 +24,11 @@ const STATUS_UNDERFLOW: u32 = 1 << 1;
 /// Status bit: the receiver's offset was modified by the other side.
 const STATUS_MISMATCH: u32 = 1 << 2;
 
+/// Maximum number of zeros in dwords between messages, if the ring is not smaller. After a VF was moved, its driver fills all of
+/// the buffer with zeros and changes neither head nor tail (xe: xe_guc_ct_start), so the ring may be full of them; xe's has 1024
+/// dwords. The limit bounds the time of a step.
+const MOST_ZEROS: u32 = 16384;
+
 /// Maximum time for which all accesses to a ring may fail, in nanoseconds of the card's clock. Guest memory that is
 /// accessed through requests to the client may be temporarily inaccessible: the client is blocked on one of its own
 /// accesses, or has used up the time for which it may delay others. The limit is a time, because the number of attempts
@@ -300,7 +305,7 @@ impl CtBuffer {
         }
         let mut head = self.own;
         let read = |dword| gam.read_u32(Space::Ggtt, self.address(dword));
-        let next = self.ring.next(&mut head, tail, count(MAX_DWORDS), read)?;
+        let next = self.ring.next(&mut head, tail, self.ring.0.min(MOST_ZEROS), read)?;
         self.own = head;
         let (header, len) = match next {
             Next::Nothing => return Ok(None),
@@ -417,6 +422,11 @@ impl Channel {
     /// Returns whether messages, or the tail after them, have not been written yet.
     pub fn unsent(&self) -> bool {
         !self.waiting.is_empty() || !self.g2h.broken && self.g2h.published != self.g2h.own
+    }
+
+    /// Drops the waiting messages that answer a request.
+    pub fn drop_answers(&mut self) {
+        self.waiting.retain(|message| !message.answers_request());
     }
 
     /// Returns the number of messages waiting for space. While there are any, no requests are executed, which bounds

@@ -28,6 +28,13 @@ pub enum Type {
     ResponseSuccess = 7,
 }
 
+/// G2H: a request to enable or disable a context is complete.
+pub const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
+/// G2H: a context is deregistered.
+pub const DEREGISTER_CONTEXT_DONE: u16 = 0x4600;
+/// G2H: a TLB invalidation is complete.
+pub const TLB_INVALIDATION_DONE: u16 = 0x7001;
+
 /// Header dword of a message (xe: abi/guc_messages_abi.h).
 #[bitfield(u32)]
 pub struct Header {
@@ -139,6 +146,8 @@ pub enum Error {
     MalformedKlv = 0x103,
     /// The key is not known.
     InvalidKlvKey = 0x105,
+    /// The VF was moved since it has sent what the request refers to.
+    VfMigrated = 0x107,
     /// No hardware configuration table.
     NoAttributeTable = 0x201,
     /// The receiver's CT buffer has no space for the message.
@@ -240,6 +249,11 @@ pub fn reply_header(reply: Result<u32, Error>) -> u32 {
     header.with_from_guc(true).into()
 }
 
+/// The header dword that tells a host to wait for the reply.
+pub fn busy_header() -> u32 {
+    Header::new().with_kind_bits(Type::NoResponseBusy as u8).with_from_guc(true).into()
+}
+
 /// Returns the header dword of an event from the GuC.
 pub fn event_header(action: u16) -> u32 {
     Header::new().with_code(action).with_kind_bits(Type::Event as u8).with_from_guc(true).into()
@@ -297,6 +311,13 @@ impl Outgoing {
     pub fn restored(fence: u16, hxg: &[u32]) -> Option<Self> {
         let (header, payload) = hxg.split_first()?;
         (hxg.len() <= MAX_DWORDS).then(|| Outgoing::new(fence, *header, payload, &[]))
+    }
+
+    /// Returns whether the message answers a request of the host: a reply, or an event that completes one.
+    pub fn answers_request(&self) -> bool {
+        const COMPLETIONS: [u16; 3] = [SCHED_CONTEXT_MODE_DONE, DEREGISTER_CONTEXT_DONE, TLB_INVALIDATION_DONE];
+        let header = self.hxg().first().map_or(Header::new(), |header| Header::from(*header));
+        header.kind() != Some(Type::Event) || COMPLETIONS.contains(&header.code())
     }
 
     /// Returns the HXG dwords.

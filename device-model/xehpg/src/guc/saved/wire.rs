@@ -7,9 +7,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 use super::{
     IMAGE, MOST_PENDING, SavedClient, SavedContext, SavedContexts, SavedDoorbell, SavedDoorbells, SavedLocation,
-    SavedMember, SavedQuotas, SavedRings,
+    SavedMember, SavedPlacement, SavedQuotas, SavedRings,
 };
-use crate::guc::functions::context::{MAX_ID, Policies};
+use crate::guc::functions::context::{Context, MAX_ID, Policies};
 use crate::guc::functions::engine_map::MAX_LOGICAL;
 use crate::guc::messages::ctb::{SavedChannel, SavedPosition};
 use crate::guc::messages::hxg::MAX_DWORDS;
@@ -49,6 +49,13 @@ arctic_base::record! {
         local_memory: U64,
         contexts: U32,
         doorbells: U32,
+    }
+
+    /// Where the VF was.
+    struct PlacementRecord[b"PLAC", 12] {
+        ggtt_start: U64,
+        /// 0 or 1.
+        fix_up: U32,
     }
 
     /// What the driver has set up.
@@ -186,6 +193,29 @@ impl SavedState for SavedQuotas {
             doorbells: doorbells.get(),
         })
     }
+}
+
+impl SavedState for SavedPlacement {
+    const UNIT: &'static str = "placement";
+    const TAGS: &'static [Tag] = &[PlacementRecord::TAG];
+
+    fn write(&self, to: &mut Writer) {
+        let SavedPlacement { ggtt_start, fix_up } = *self;
+        to.record(PlacementRecord { ggtt_start: ggtt_start.into(), fix_up: u32::from(fix_up).into() });
+    }
+
+    fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
+        let PlacementRecord { ggtt_start, fix_up } = from.record()?;
+        let fix_up = switch(fix_up.get()).ok_or(RestoreError::invalid::<SavedPlacement>("a flag"))?;
+        Ok(SavedPlacement { ggtt_start: ggtt_start.get(), fix_up })
+    }
+}
+
+/// Bytes that a saved VF with these contexts has at most, without memory and without groups of kernels in flight.
+pub(super) fn most_bytes_of_contexts<'c>(contexts: impl Iterator<Item = &'c Context>) -> usize {
+    const EACH: usize = size_of::<ContextRecord>() + size_of::<PolicyRecord>() + size_of::<WorkQueueRecord>();
+    let members = |context: &Context| context.members.len().saturating_mul(size_of::<MemberRecord>());
+    contexts.fold(OTHERS, |sum, context| sum.saturating_add(EACH).saturating_add(members(context)))
 }
 
 fn location_fields(location: &SavedLocation) -> LocationFields {

@@ -2,6 +2,7 @@
 //! Virtual functions from the perspective of the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
 
 mod management;
+mod migration;
 mod reach;
 mod resets;
 

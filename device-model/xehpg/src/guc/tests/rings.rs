@@ -32,7 +32,7 @@ fn tlb_invalidations() {
     assert_eq!(host.stepped(), [[2, 0x9000_7001, 7], [2, 0x9000_7001, 8], [2, 0x9000_7001, 9]]);
 }
 
-/// Robustness: zeros are padding up to the length of a message; a longer run of zeros marks the ring as broken.
+/// Robustness: zeros are padding up to the length of the ring: a VF's driver fills it with them after the VF was moved (MIG-046).
 /// Addresses beyond the GGTT are rejected before an offset is added to them.
 #[test]
 fn zeros_and_addresses_have_bounds() {
@@ -44,7 +44,7 @@ fn zeros_and_addresses_have_bounds() {
     assert_eq!(host.tracked(0x3003, &[2, u32::MAX, u32::MAX]), 0xe000_0080);
     host.put_padded(&[0; 300]);
     assert!(host.stepped().is_empty());
-    assert_eq!(host.peek(CTB + 8), 2, "underflow");
+    assert_eq!((host.peek(CTB + 8), host.peek(CTB)), (0, host.driver.rings.tail()));
 }
 
 /// Contract B.6: the host's padding at the end of its ring is skipped; messages to the host wrap at the end.

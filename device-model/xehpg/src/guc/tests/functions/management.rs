@@ -69,7 +69,7 @@ fn reset_by_the_pf() {
 }
 
 impl Rig {
-    fn control_and_collect(&mut self, vf: Vf, command: u32) -> Vec<Vec<u32>> {
+    pub(super) fn control_and_collect(&mut self, vf: Vf, command: u32) -> Vec<Vec<u32>> {
         self.host.put_padded(&[0x0012_0003, 0x5506, vf.0.into(), command]);
         self.step();
         self.host.received()
@@ -303,7 +303,7 @@ fn pf_is_notified_after_local_memory_is_released() {
 impl Rig {
     /// Advances the clock by `ms` in steps of 1 ms, each with a GuC step if one is due. Returns the messages to the PF,
     /// each with the time in ms after which it was read; the PF reads them only if `reads`.
-    fn wait(&mut self, ms: u64, reads: bool) -> Vec<(u64, Vec<u32>)> {
+    pub(super) fn wait(&mut self, ms: u64, reads: bool) -> Vec<(u64, Vec<u32>)> {
         let mut got = Vec::new();
         for passed in 1..=ms {
             self.host.pass(1_000_000);

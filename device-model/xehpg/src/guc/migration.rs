@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Saving and restoring a VF for its PF driver, and the fix-up by the VF's driver that follows a restore (xe:
+//! abi/guc_actions_sriov_abi.h, xe_gt_sriov_pf_migration.c, xe_gt_sriov_vf.c).
+//!
+//! After the PF driver has restored a VF, RESUME does not let it run: SW_INT_0 tells its driver, which stops its queues, sends
+//! RESFIX_START with a marker, asks for its GGTT range again, adapts the addresses in its memory, and sends RESFIX_DONE with the
+//! marker. What the GuC has itself (places of CT buffers and of the memory-based interrupt, descriptors of contexts, work queues)
+//! has moved with the restore, because saved state has offsets in the GGTT range. A VF that is paused, saved and restored in
+//! the middle begins again: the marker is not saved.
+
+use crate::guc::Step;
+use crate::guc::actions::control::{self, Notice};
+use crate::guc::functions::client::{FixUp, State};
+use crate::guc::messages::hxg::{self, Answer, Error, Reply, Request, global_address, reply_header};
+use crate::guc::saved::{MOST_BYTES, SaveScope, Unit, VfUnits, most_bytes};
+use crate::guc::scheduler::GucCtx;
+use crate::guc::state::GucState;
+use crate::host::{Function, functions};
+use crate::memory::Space;
+use crate::saved::SavedFunction;
+use crate::state::format::{self, Kind};
+use crate::state::{RestoreError, SaveError};
+
+/// Operations of SAVE_RESTORE_VF, in the header of the request.
+const SAVE: u32 = 0;
+const RESTORE: u32 = 1;
+/// Bits of the size that must be 0.
+const SIZE_RESERVED: u32 = 0xf000_0000;
+
+/// Prepares a VF to be saved or restored: serves doorbell rings that have not been served, adds messages to the channels of their
+/// functions, and waits for the end of steps that use the VF's memory.
+pub fn settle(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
+    guc.serve_doorbells(ctx);
+    guc.post(ctx);
+    ctx.units.end_steps_of(vf.bit(), &ctx.gt.memory);
+}
+
+fn units_of<'g, 't: 'g>(guc: &'g mut GucState, ctx: &mut GucCtx<'t>, vf: Function) -> VfUnits<'g> {
+    settle(guc, ctx, vf);
+    VfUnits { gt: ctx.gt, guc: Unit { guc, doorbells: &ctx.gt.doorbells, function: vf } }
+}
+
+/// PF2GUC_SAVE_RESTORE_VF: VF number, GGTT address of the buffer, size of the buffer in dwords. The operation is in the header.
+/// Replies with the number of dwords that were used; a save without a buffer, with the number that it needs.
+///
+/// The state of a VF that runs changes, so its size is an upper bound. A refused restore leaves the VF as it was, or as after a
+/// VF_RESET; the reason is logged.
+pub fn save_restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let [vf, low, high, dwords] = request.all()?;
+    let vf = Function::vf(vf).ok_or(Error::InvalidVf)?;
+    let address = global_address(low, high)?;
+    if dwords & SIZE_RESERVED != 0 {
+        return Err(Error::InvalidParams);
+    }
+    let bytes = usize::try_from(dwords).unwrap_or(usize::MAX).saturating_mul(4);
+    if !guc.of(vf).config.provisioned() {
+        return Err(Error::UnprovisionedVf);
+    }
+    let is_paused = guc.of(vf).state == State::Paused { notified: true } && !ctx.gt.memory.is_emptying(vf);
+    match request.header.data0() {
+        SAVE if (address, bytes) == (0, 0) && !is_paused => Ok(dwords_of(most_bytes(guc.of(vf))).into()),
+        SAVE if !is_paused => Err(Error::InvalidState),
+        SAVE => {
+            let saved = saved_bytes(guc, ctx, vf)?;
+            if (address, bytes) != (0, 0) {
+                if saved.len() > bytes {
+                    return Err(Error::InvalidSize);
+                }
+                ctx.own().write(Space::Ggtt, address, &saved).map_err(|_| Error::InvalidGgttAddress)?;
+            }
+            Ok(dwords_of(saved.len()).into())
+        }
+        RESTORE if !is_paused => Err(Error::InvalidState),
+        RESTORE if bytes == 0 || bytes > MOST_BYTES => Err(Error::InvalidSize),
+        RESTORE => {
+            let mut buffer = vec![0; bytes];
+            ctx.own().read(Space::Ggtt, address, &mut buffer).map_err(|_| Error::InvalidGgttAddress)?;
+            let restored = restore(guc, ctx, vf, &buffer);
+            restored.map(|used| dwords_of(used).into()).map_err(|error| {
+                guc.complain(vf, format_args!("cannot be restored: {error}"));
+                Error::InvalidParams
+            })
+        }
+        _ => Err(Error::InvalidParams),
+    }
+}
+
+fn dwords_of(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(4)).unwrap_or(u32::MAX)
+}
+
+/// The saved state of a VF but that of its memory, which its PF driver transfers.
+fn saved_bytes(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) -> Result<Vec<u8>, Error> {
+    let saved = units_of(guc, ctx, vf).save(SaveScope::WithoutMemory);
+    let bytes = saved.map(|saved| saved.to_bytes()).map_err(|error| {
+        guc.complain(vf, format_args!("cannot be saved: {error}"));
+        match error {
+            SaveError::OutsideRange { .. } => Error::InvalidGgttAddress,
+            _ => Error::InvalidState,
+        }
+    })?;
+    // Contexts fit, but not always with groups of kernels in flight.
+    if bytes.len() > MOST_BYTES { Err(Error::InvalidSize) } else { Ok(bytes) }
+}
+
+/// Restores a VF from the document at the begin of a buffer. Returns its bytes.
+fn restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, buffer: &[u8]) -> Result<usize, RestoreError> {
+    let length = usize::try_from(format::length_of(buffer, Kind::XeHpgFunction)?).unwrap_or(usize::MAX);
+    let saved = SavedFunction::from_bytes(buffer.get(..length).unwrap_or(buffer))?;
+    units_of(guc, ctx, vf).restore_moved(&saved)?;
+    // Entries that the VF has written before would be used instead of those that the PF driver restores.
+    control::second_level::forget_global(ctx, vf);
+    Ok(length)
+}
+
+/// Returns whether the driver of a VF that is resumed has addresses to adapt. One that has set up no CT buffers, or that is
+/// still probing, asks for its GGTT range in any case.
+pub fn needs_fix_up(guc: &GucState, vf: Function) -> bool {
+    let of = &guc.scheduler.functions[vf];
+    of.fix_up != FixUp::Done && of.client.channel.is_some() && of.client.interrupt.configured()
+}
+
+/// Tells the driver of a VF that the VF was moved, before the reply to RESUME: its processors may not run without knowing it
+/// (xe: xe_gt_sriov_vf_recovery_pending). If its client does not answer, it is told in a later step.
+pub fn tell(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
+    guc.untold &= !vf.bit();
+    // A driver that has begun knows it.
+    if guc.of(vf).fix_up != FixUp::Due {
+        return;
+    }
+    let interrupt = guc.of(vf).client.interrupt;
+    if interrupt.write_migrated(&mut ctx.gam(vf)) {
+        guc.raised |= vf.bit();
+    } else if ctx.views.of(vf).may_wait_for_client() {
+        guc.untold |= vf.bit();
+    }
+}
+
+/// Tells the drivers of moved VFs that could not be told before.
+pub fn tell_again(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+    for vf in functions(guc.untold) {
+        if guc.of(vf).state == State::FixUp {
+            tell(guc, ctx, vf);
+        } else {
+            guc.untold &= !vf.bit();
+        }
+    }
+}
+
+/// VF2GUC_RESFIX_START: the driver begins to adapt addresses; the marker in the header is not 0. Until RESFIX_DONE, the VF's
+/// contexts stay off the engines, and no messages are exchanged.
+///
+/// A driver that handles SW_INT_0 twice sends it while the VF runs: the reply is sent when the contexts have left the engines.
+pub fn start(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let marker = u16::try_from(request.header.data0()).ok().filter(|marker| *marker != 0);
+    let marker = marker.ok_or(Error::InvalidParams)?;
+    let vf = ctx.function;
+    guc.of(vf).fix_up = FixUp::Begun(marker);
+    if guc.of(vf).state == State::Running {
+        guc.scheduler.pause(ctx, vf);
+        guc.set_state(vf, State::FixUp);
+        guc.starting |= vf.bit();
+    }
+    Ok(Answer::default())
+}
+
+/// Replies to the RESFIX_START of VFs whose contexts have left the engines. What they are owed is sent before, as far as there is
+/// room: afterwards, their drivers do not expect it. Returns the functions with new messages.
+pub fn finish_starts(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Step {
+    let mut step = Step::default();
+    for vf in functions(guc.starting) {
+        if !guc.scheduler.quiet(vf) {
+            continue;
+        }
+        step.merge(guc.settle_up(ctx, vf).0);
+        guc.drop_owed(vf);
+        guc.starting &= !vf.bit();
+        ctx.gt.set_mailbox_dword(vf, 0, reply_header(Ok(0)));
+    }
+    step
+}
+
+/// VF2GUC_RESFIX_DONE: the driver has adapted the addresses. With another marker than that of the last RESFIX_START, the VF was
+/// moved again meanwhile, and the driver begins again.
+pub fn done(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
+    let vf = ctx.function;
+    let of = guc.of(vf);
+    let FixUp::Begun(marker) = of.fix_up else { return Err(Error::VfMigrated) };
+    if of.state != State::FixUp || u32::from(marker) != request.header.data0() || guc.starting & vf.bit() != 0 {
+        return Err(Error::VfMigrated);
+    }
+    guc.of(vf).fix_up = FixUp::Done;
+    guc.set_state(vf, State::Running);
+    guc.scheduler.resume(ctx, vf);
+    guc.pending |= vf.bit();
+    guc.unsent |= vf.bit();
+    control::notify(ctx, vf, Notice::FixUpDone);
+    Ok(Answer::default())
+}
+
+/// The header of the reply to a mailbox request, if it is that the reply follows later.
+pub fn busy_reply(guc: &GucState, vf: Function) -> Option<u32> {
+    (guc.starting & vf.bit() != 0).then(hxg::busy_header)
+}
