@@ -9,6 +9,7 @@
 //! Saved state that is restored comes from outside. A restore checks all of it, and fails instead of panicking.
 
 mod config_space;
+pub mod contents;
 pub mod format;
 
 use std::fmt;

@@ -27,7 +27,7 @@ const STATUS: u64 = INTERRUPTS + 25 * 16;
 const SOURCE: u64 = INTERRUPTS + 0x400 + 25;
 
 /// Sends a request of the PF's driver; returns the header of the reply. What else arrives is dropped.
-fn ask(bench: &VfBench, code: u32, payload: &[u32]) -> u32 {
+fn request_of_pf(bench: &VfBench, code: u32, payload: &[u32]) -> u32 {
     let mut pf = bench.pf.borrow_mut();
     let pf = pf.as_mut().unwrap();
     pf.send(&ct::request(0x12, code, payload));
@@ -45,15 +45,15 @@ fn ask(bench: &VfBench, code: u32, payload: &[u32]) -> u32 {
 
 /// Moves the VF onto itself by its PF driver.
 fn move_by_pf(bench: &VfBench) {
-    assert_eq!(ask(bench, VF_CONTROL, &[VF, 1]), SUCCESS);
+    assert_eq!(request_of_pf(bench, VF_CONTROL, &[VF, 1]), SUCCESS);
     bench.until("the end of the pause", 5000, |bench| bench.card.function_state(ATTACKER).is_paused());
     let address = bench.pf.borrow().as_ref().unwrap().base() + BUFFER;
-    let dwords = ask(bench, SAVE, &[VF, 0, 0, 0]) & 0xfff_ffff;
+    let dwords = request_of_pf(bench, SAVE, &[VF, 0, 0, 0]) & 0xfff_ffff;
     assert!(dwords > 0);
     let buffer = [VF, address as u32, 0, dwords];
-    assert_eq!(ask(bench, SAVE, &buffer), SUCCESS | dwords);
-    assert_eq!(ask(bench, RESTORE, &buffer), SUCCESS | dwords);
-    assert_eq!(ask(bench, VF_CONTROL, &[VF, 2]), SUCCESS);
+    assert_eq!(request_of_pf(bench, SAVE, &buffer), SUCCESS | dwords);
+    assert_eq!(request_of_pf(bench, RESTORE, &buffer), SUCCESS | dwords);
+    assert_eq!(request_of_pf(bench, VF_CONTROL, &[VF, 2]), SUCCESS);
     assert_eq!(state(bench, ATTACKER), Some(State::FixUp));
     // SW_INT_0, before the reply.
     assert_eq!(bench.attacker.peek(STATUS) & 0xff, 0xff);

@@ -168,12 +168,12 @@ pub enum FormatError {
         wanted: Kind,
     },
     /// There are more or fewer bytes than the document says.
-    #[error("the saved state has {found} bytes, not {said} as it says")]
+    #[error("the saved state has {found} bytes, not the {recorded} of its header")]
     Length {
         /// Number of bytes.
         found: u64,
         /// Number that the document says.
-        said: u64,
+        recorded: u64,
     },
     /// The document is longer than one of its kind can be.
     #[error("the saved state has {0} bytes, more than any card")]
@@ -308,9 +308,9 @@ pub struct Document<'b> {
 impl<'b> Document<'b> {
     /// Reads a document of this kind from exactly these bytes.
     pub fn read(bytes: &'b [u8], kind: Kind) -> Result<Document<'b>, FormatError> {
-        let said = length_of(bytes, kind)?;
-        if said != bytes.len() as u64 {
-            return Err(FormatError::Length { found: bytes.len() as u64, said });
+        let recorded = length_of(bytes, kind)?;
+        if recorded != bytes.len() as u64 {
+            return Err(FormatError::Length { found: bytes.len() as u64, recorded });
         }
         let Some((summed, sum)) = bytes.split_last_chunk::<4>() else { return Err(FormatError::Magic) };
         if crc32c::crc32c(summed) != u32::from_le_bytes(*sum) {
@@ -382,6 +382,48 @@ impl<'b> Document<'b> {
             Some(_) => Err(FormatError::Malformed(tag)),
         }
     }
+}
+
+/// The begin of a document that was read.
+pub(super) struct DocumentStart {
+    /// Length of the document in bytes, with the sum.
+    pub length: u64,
+}
+
+impl DocumentStart {
+    /// The begin of a document of this kind.
+    pub fn of(bytes: &[u8], kind: Kind) -> Result<DocumentStart, FormatError> {
+        Ok(DocumentStart { length: length_of(bytes, kind)? })
+    }
+}
+
+/// The header of a document.
+pub(super) fn document_header(kind: Kind, length: u64) -> [u8; HEADER_BYTES] {
+    zerocopy::transmute!(header(kind, length))
+}
+
+/// The header of a section that must be known.
+pub(super) fn section_header(tag: Tag, record: u16, count: u32) -> [u8; SECTION_BYTES] {
+    zerocopy::transmute!(SectionHeader {
+        tag: tag.0,
+        flags: REQUIRED.into(),
+        record: record.into(),
+        count: count.into()
+    })
+}
+
+/// Tag, bytes of a record and number of records of a section.
+pub(super) fn section_of(header: &[u8; SECTION_BYTES]) -> (Tag, u16, u32) {
+    let SectionHeader { tag, flags: _, record, count } = zerocopy::transmute!(*header);
+    (Tag(tag), record.get(), count.get())
+}
+
+/// The end of a document with this sum of all before the end.
+pub(super) fn end_of(sum: u32) -> Vec<u8> {
+    let mut end = end_header().as_bytes().to_vec();
+    let sum = crc32c::crc32c_append(sum, &end);
+    end.extend_from_slice(&sum.to_le_bytes());
+    end
 }
 
 /// The length that the header of a document of this kind says, with the sum.

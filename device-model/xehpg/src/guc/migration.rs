@@ -2,7 +2,7 @@
 //! Saving and restoring a VF for its PF driver, and the fix-up by the VF's driver that follows a restore (xe:
 //! abi/guc_actions_sriov_abi.h, xe_gt_sriov_pf_migration.c, xe_gt_sriov_vf.c).
 //!
-//! After the PF driver has restored a VF, RESUME does not let it run: SW_INT_0 tells its driver, which stops its queues, sends
+//! After the PF driver has restored a VF, RESUME does not let it run: SW_INT_0 notifies its driver, which stops its queues, sends
 //! RESFIX_START with a marker, asks for its GGTT range again, adapts the addresses in its memory, and sends RESFIX_DONE with the
 //! marker. What the GuC has itself (places of CT buffers and of the memory-based interrupt, descriptors of contexts, work queues)
 //! has moved with the restore, because saved state has offsets in the GGTT range. A VF that is paused, saved and restored in
@@ -120,10 +120,10 @@ pub fn needs_fix_up(guc: &GucState, vf: Function) -> bool {
     of.fix_up != FixUp::Done && of.client.channel.is_some() && of.client.interrupt.configured()
 }
 
-/// Tells the driver of a VF that the VF was moved, before the reply to RESUME: its processors may not run without knowing it
-/// (xe: xe_gt_sriov_vf_recovery_pending). If its client does not answer, it is told in a later step.
-pub fn tell(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    guc.untold &= !vf.bit();
+/// Writes SW_INT_0 for a VF that was moved, before the reply to RESUME: its driver checks the byte as soon as its processors run
+/// (xe: xe_gt_sriov_vf_recovery_pending). If its client does not answer, it is written in a later step.
+pub fn signal_move(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
+    guc.unsignalled &= !vf.bit();
     // A driver that has begun knows it.
     if guc.of(vf).fix_up != FixUp::Due {
         return;
@@ -132,17 +132,17 @@ pub fn tell(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     if interrupt.write_migrated(&mut ctx.gam(vf)) {
         guc.raised |= vf.bit();
     } else if ctx.views.of(vf).may_wait_for_client() {
-        guc.untold |= vf.bit();
+        guc.unsignalled |= vf.bit();
     }
 }
 
-/// Tells the drivers of moved VFs that could not be told before.
-pub fn tell_again(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
-    for vf in functions(guc.untold) {
+/// Writes SW_INT_0 for the moved VFs for which it could not be written before.
+pub fn signal_moves_again(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
+    for vf in functions(guc.unsignalled) {
         if guc.of(vf).state == State::FixUp {
-            tell(guc, ctx, vf);
+            signal_move(guc, ctx, vf);
         } else {
-            guc.untold &= !vf.bit();
+            guc.unsignalled &= !vf.bit();
         }
     }
 }

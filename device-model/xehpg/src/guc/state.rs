@@ -68,7 +68,7 @@ pub struct GucState {
     /// VFs whose RESFIX_START is answered when their contexts have left the engines.
     pub(super) starting: u64,
     /// Moved VFs whose SW_INT_0 could not be written, because the client did not answer.
-    pub(super) untold: u64,
+    pub(super) unsignalled: u64,
     /// VFs whose memory-based interrupt has been written outside of a step.
     pub(super) raised: u64,
     /// VFs in the state [`State::ResetPending`].
@@ -104,7 +104,7 @@ impl GucState {
             pausing: 0,
             withheld: 0,
             starting: 0,
-            untold: 0,
+            unsignalled: 0,
             raised: 0,
             resets_pending: 0,
             unsent: 0,
@@ -147,7 +147,7 @@ impl GucState {
             &mut self.inaccessible,
             &mut self.unanswered_mailboxes,
             &mut self.starting,
-            &mut self.untold,
+            &mut self.unsignalled,
         ] {
             *set &= !function.bit();
         }

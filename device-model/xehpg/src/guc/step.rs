@@ -74,13 +74,13 @@ impl GucState {
             self.slpc.show(ctx.gt, busy);
         }
         step.merge(self.send(ctx));
-        migration::tell_again(self, ctx);
+        migration::signal_moves_again(self, ctx);
         step.messages |= std::mem::take(&mut self.raised);
         // From the end of the step, which may have waited for a client for longer than the pause.
         let ended = ctx.gt.clock.now();
         let out_of_reach = (self.inaccessible | self.unnotified) & !self.withheld
             | self.unanswered_mailboxes
-            | self.untold
+            | self.unsignalled
             | self.scheduler.unchecked();
         let retry = match (self.unsent & !self.withheld, out_of_reach) {
             (0, 0) => None,

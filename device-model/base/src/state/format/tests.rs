@@ -169,7 +169,7 @@ fn a_document_of_another_length_is_refused() {
     let longer = [&bytes[..], &[0; 4]].concat();
     assert_eq!(
         read(&longer).err(),
-        Some(FormatError::Length { found: bytes.len() as u64 + 4, said: bytes.len() as u64 })
+        Some(FormatError::Length { found: bytes.len() as u64 + 4, recorded: bytes.len() as u64 })
     );
 }
 

@@ -158,7 +158,7 @@ impl SavedState for SavedKernels {
                 let stores: Vec<_> = stores.by_ref().take(size(group.stores)).collect();
                 let counts =
                     [(atomics.len(), group.atomics), (loaded.len(), group.loads), (stores.len(), group.stores)];
-                if counts.iter().any(|(found, said)| *found != size(*said)) {
+                if counts.iter().any(|(found, expected)| *found != size(*expected)) {
                     return Err(invalid("a message without its accesses"));
                 }
                 let begun = group.begun.map(U64::get);

@@ -166,7 +166,7 @@ fn command_to(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, command: u
     };
     guc.set_state(vf, next);
     if next == State::FixUp {
-        migration::tell(guc, ctx, vf);
+        migration::signal_move(guc, ctx, vf);
     }
     if matches!(next, State::Running | State::FixUp) {
         listen(guc, ctx, vf);

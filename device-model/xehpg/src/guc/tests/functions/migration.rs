@@ -154,7 +154,7 @@ fn other_state_is_refused() {
 
 /// MIG-040..045, MIG-049, MIG-051: the VF moves in the GGTT; its driver adapts its addresses; its context goes on.
 #[test]
-fn a_moved_vf_goes_on_after_its_fix_up() {
+fn a_moved_vf_continues_after_its_fix_up() {
     let mut rig = Rig::talking();
     rig.start(VF1, 0, EngineClass::Copy);
     rig.start(VF2, 0, EngineClass::VideoDecode);
