@@ -9,6 +9,7 @@ mod function;
 mod io_events;
 mod msi_quiesce;
 mod reverted;
+mod saved;
 pub mod status;
 mod trapped;
 

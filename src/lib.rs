@@ -51,7 +51,8 @@
 //! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.
 //!
 //! # Limits
-//! No migration, no dirty tracking of guest memory and no MSI-X. Integrated GPUs have INTx ([`LineSink`]), Flex cards do
+//! VFs of a card without a PF driver and integrated GPUs can be saved and restored ([`SavedDevice`]); Flex cards as a whole
+//! cannot. Accesses of the card to guest memory mark the bitmap of the VMM's memory. No MSI-X. Integrated GPUs have INTx ([`LineSink`]), Flex cards do
 //! not. The user-space doorbell pages are trapped.
 //!
 //! # Stability
@@ -87,7 +88,7 @@ pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology,
 pub use card_file::{CardFile, CardFileError};
 pub use pci::{
     Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, LineSink, Machine, MsiMessage, MsiSink,
-    PciDevice,
+    PciDevice, SavedDevice, StateError,
 };
 pub use ram::GuestRam;
 pub use report::TrappedCounts;

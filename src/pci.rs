@@ -6,12 +6,13 @@
 //! [`Dma`], usually a [`crate::GuestRam`].
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use vmm_sys_util::eventfd::EventFd;
 
-pub use arctic_device_model::gpu::BarMapping;
+pub use arctic_device_model::gpu::{BarMapping, StateError};
 pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 pub use arctic_sriov::bar::BarKind;
 pub use arctic_sriov::event::{Event, MsiMessage};
@@ -138,6 +139,11 @@ pub trait PciDevice: Send + Sync {
         &[]
     }
 
+    /// How the function is saved and restored; `None` if it never can be.
+    fn saved_device(&self) -> Option<&dyn SavedDevice> {
+        None
+    }
+
     /// Performs a conventional reset; must be called on a reset of the machine.
     fn reset(&self);
 
@@ -147,6 +153,39 @@ pub trait PciDevice: Send + Sync {
     fn power_off(&self) {
         self.reset();
     }
+}
+
+/// A function whose state can be saved, and restored on another card, or on the same one. Of an integrated GPU this is the whole
+/// card; of a Flex card it is a VF on a card without a PF driver ([`Topology::Provisioned`](crate::Topology::Provisioned)).
+/// Every method of other functions returns [`StateError::Unsupported`] with a sentence that says why.
+///
+/// A VMM stops the guest's processors and pauses the function. It then copies guest memory and calls
+/// [`SavedDevice::save`], in either order: the card no longer accesses it. On the other side it restores guest memory, pauses
+/// the new function, restores it, resumes it, and starts the processors. The function there must have been given the quotas of
+/// the saved one. What it does not get is the state of its registrations with the VMM: mappings, eventfds and the routing of
+/// interrupts are those of the new function.
+pub trait SavedDevice {
+    /// Stops the function's work. On return the card does not access guest memory for it.
+    ///
+    /// # Errors
+    /// [`StateError::Busy`] if the work does not stop within `limit`: a context that cannot be preempted ends only with its
+    /// preemption timeout. It continues then.
+    fn pause(&self, limit: Duration) -> Result<(), StateError>;
+
+    /// Continues the function's work. If a VF was restored with another begin of its GGTT range, its driver is notified and
+    /// adapts its addresses (Linux's xe, with interface 1.27 of the GuC).
+    fn resume(&self) -> Result<(), StateError>;
+
+    /// Writes the state of the paused function, with configuration space and the contents of its local memory. Parts that
+    /// read as zeros are left out. The function stays as it is.
+    fn save(&self, out: &mut dyn Write) -> Result<(), StateError>;
+
+    /// Restores the paused function from the bytes of [`SavedDevice::save`], which may be hostile.
+    ///
+    /// # Errors
+    /// The sentence of the error names what differs: the device, its stepping, the quotas or the version of the interface.
+    /// The function has not changed then, or it is empty, as after a reset.
+    fn restore(&self, from: &mut dyn Read) -> Result<(), StateError>;
 }
 
 /// Delivers the interrupts of one function, which has one MSI vector. No card has MSI-X; the interrupt pin of an integrated

@@ -18,7 +18,7 @@ use super::bus_port::{BusPort, Config};
 use super::reverted::RevertedLog;
 use super::trapped::Trapped;
 use crate::line_limit::LineLimit;
-use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
+use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice, SavedDevice};
 use crate::report::TrappedCounts;
 
 /// The resources of a function that are accessible.
@@ -117,14 +117,14 @@ fn of_devices(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<dyn PciDevice>> 
 
 /// A function on the PCI bus.
 pub struct CardFunction {
-    number: Function,
+    pub(super) number: Function,
     pub(crate) exposure: Exposure,
     pub(crate) port: Arc<BusPort>,
     pub(crate) trapped: Trapped,
     reverted: RevertedLog,
     /// Limits the lines on BARs that the machine cannot move.
     unplaced: LineLimit,
-    shared: Arc<CardShared>,
+    pub(super) shared: Arc<CardShared>,
     bars: Vec<Bar>,
     config_bytes: u64,
     /// The registers that may be written by events. Kept, because each access looks at them.
@@ -437,6 +437,10 @@ impl PciDevice for CardFunction {
 
     fn io_events(&self) -> &[IoEvent] {
         &self.io_events
+    }
+
+    fn saved_device(&self) -> Option<&dyn SavedDevice> {
+        Some(self)
     }
 
     fn reset(&self) {

@@ -13,7 +13,8 @@ use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_gpu::arctic_sriov::header::{Identity, Pin};
 use arctic_gpu::gpu::{
     Clock, ConfigRegisters, EventCount, FunctionStatus, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport,
-    OwnMemory, OwnThreads, PowerOnError, Status, TouchedRegister, VirtualFunctions, WalkerCaptures, WorkStatus,
+    OwnMemory, OwnThreads, PowerOnError, SaveRestore, Status, TouchedRegister, VirtualFunctions, WalkerCaptures,
+    WorkStatus,
 };
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
@@ -305,6 +306,10 @@ impl Gpu for SkeletonGpu {
     }
 
     fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
+        None
+    }
+
+    fn saved_state(&self) -> Option<&dyn SaveRestore> {
         None
     }
 }

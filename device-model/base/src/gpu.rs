@@ -23,6 +23,8 @@ pub use crate::status::{
 
 use crate::host::{Dma, Function};
 use crate::limits::Limits;
+pub use crate::state::StateError;
+pub use crate::state::format::{Document, Kind, Tag, Writer};
 use crate::trace::{Filter, Recorder};
 
 /// Values with their names, as they appear in JSON documents.
@@ -198,6 +200,49 @@ pub trait Gpu: Any + Send + Sync {
 
     /// The walkers that it can capture.
     fn walker_captures(&self) -> Option<&dyn WalkerCaptures>;
+
+    /// What of it can be saved and restored.
+    fn saved_state(&self) -> Option<&dyn SaveRestore>;
+}
+
+/// A card of which virtual functions, or which as a whole, can be saved and restored. The methods may be called as those of
+/// [`Gpu`], but [`SaveRestore::pause`], which waits for the end of work.
+pub trait SaveRestore {
+    /// The kind of document that has the state of `function`; that of the physical function is the state of the whole card.
+    ///
+    /// # Errors
+    /// [`StateError::Unsupported`] if it cannot be saved. The other methods must not be called then.
+    fn saved_kind(&self, function: Function) -> Result<Kind, StateError>;
+
+    /// Stops the work of the function: on return, no step uses its memory, and its work is in its memory and in its state. Its
+    /// requests stay pending. If the work does not stop within `limit`, it continues, and the error is
+    /// [`StateError::Busy`].
+    fn pause(&self, function: Function, limit: Duration) -> Result<(), StateError>;
+
+    /// Continues the work of a function that is paused.
+    fn resume(&self, function: Function) -> Result<(), StateError>;
+
+    /// Adds the state of a paused function to a document. It stays as it is.
+    fn save(&self, function: Function, to: &mut Writer) -> Result<(), StateError>;
+
+    /// Replaces the state of a paused function by that of a document, which may also have the sections `further` of the
+    /// caller. Does not access the function's memory. An error changes nothing, or leaves the function empty.
+    fn restore(&self, function: Function, from: &Document<'_>, further: &[Tag]) -> Result<(), StateError>;
+
+    /// Size of the card's memory that the function has, in bytes, and the parts that contain data, ascending.
+    fn contents(&self, function: Function) -> (u64, Vec<Range<u64>>);
+
+    /// Reads that memory at `offset`.
+    fn read_contents(&self, function: Function, offset: u64, data: &mut [u8]);
+
+    /// Writes that memory at `offset`.
+    fn write_contents(&self, function: Function, offset: u64, data: &[u8]);
+
+    /// Clears that memory.
+    fn clear_contents(&self, function: Function);
+
+    /// Drops what the driver of a paused function has set up.
+    fn forget(&self, function: Function);
 }
 
 /// A card with SR-IOV. The methods may be called as those of [`Gpu`].

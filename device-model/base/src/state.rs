@@ -13,6 +13,7 @@ pub mod contents;
 pub mod format;
 
 use std::fmt;
+use std::time::Duration;
 
 pub use arctic_sriov::saved::{ConfigError, SavedConfig};
 pub use format::{Document, FormatError, Record, Tag, Writer};
@@ -150,5 +151,34 @@ impl RestoreError {
     /// Returns the error for an invalid value in the saved state `T`.
     pub fn invalid<T: SavedState>(what: &'static str) -> Self {
         RestoreError::Invalid { unit: T::UNIT, what }
+    }
+}
+
+/// Reason why a function or a card cannot be paused, saved, restored or resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// It is not supported. The text is a sentence without its end.
+    #[error("{0}")]
+    Unsupported(&'static str),
+    /// The work has not stopped in time, and continues.
+    #[error("the function has not come to rest within {0:?}")]
+    Busy(Duration),
+    /// The function is not in a state in which this can be done.
+    #[error("the function is not {0}")]
+    Not(&'static str),
+    /// It cannot be saved.
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    /// It cannot be restored.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    /// The file or stream, or the contents of local memory.
+    #[error(transparent)]
+    Contents(#[from] contents::ContentsError),
+}
+
+impl From<FormatError> for StateError {
+    fn from(error: FormatError) -> Self {
+        StateError::Restore(error.into())
     }
 }

@@ -5,11 +5,13 @@
 mod aperture;
 mod gpu;
 mod model;
+mod save_restore;
 pub mod saved;
 #[cfg(test)]
 mod tests;
 mod work;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use arctic_base::gpu::Host;
@@ -38,6 +40,8 @@ pub struct Card {
     gt: Gt,
     /// What must be equal of a card where saved state is restored.
     identity: DeviceIdentity,
+    /// No steps are executed.
+    paused: AtomicBool,
     /// Shared by CPU accesses to guest memory, exclusive while the VMM waits for their end.
     accesses: RwLock<()>,
     /// The engines, by [`EngineId::index`](crate::topology::EngineId::index).
@@ -52,7 +56,8 @@ impl Card {
         let engines = profile.generation.engines().map(|(engine, _)| EngineSlot::new(engine)).collect();
         let changes = MemoryGeneration::new();
         let identity = DeviceIdentity { device: profile.device, revision: profile.revision };
-        Arc::new(Card { gt: Gt::new(profile, host), identity, accesses: RwLock::new(()), engines, changes })
+        let paused = AtomicBool::new(false);
+        Arc::new(Card { gt: Gt::new(profile, host), identity, paused, accesses: RwLock::new(()), engines, changes })
     }
 
     /// State that the units share.

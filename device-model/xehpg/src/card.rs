@@ -15,6 +15,7 @@ mod locks;
 mod observation;
 mod power_on;
 mod report;
+mod save_restore;
 mod status;
 #[cfg(test)]
 mod tests;

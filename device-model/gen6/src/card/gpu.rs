@@ -3,11 +3,12 @@
 //! with its changing translation are trapped (G67-068).
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arctic_base::event_count::EventCount;
 use arctic_base::gpu::{
-    ConfigRegisters, EngineStatus, FunctionStatus, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, Status,
-    VirtualFunctions, WalkerCaptures, WorkStatus,
+    ConfigRegisters, EngineStatus, FunctionStatus, Gpu, HardwareErrors, IoEvents, OwnMemory, OwnThreads, SaveRestore,
+    Status, VirtualFunctions, WalkerCaptures, WorkStatus,
 };
 use arctic_base::host::{Clock, Function};
 use arctic_base::report::Report;
@@ -65,7 +66,7 @@ impl Gpu for Card {
     }
 
     fn work(&self) -> WorkStatus {
-        self.step_engines()
+        if self.paused.load(Ordering::SeqCst) { WorkStatus::Idle(None) } else { self.step_engines() }
     }
 
     fn wakeups(&self) -> &EventCount {
@@ -126,5 +127,9 @@ impl Gpu for Card {
 
     fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
         None
+    }
+
+    fn saved_state(&self) -> Option<&dyn SaveRestore> {
+        Some(self)
     }
 }

@@ -2,6 +2,7 @@
 //! Execution of the engines by worker threads, and their resets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use arctic_base::gpu::WorkStatus;
@@ -67,7 +68,8 @@ impl Card {
             if due > now {
                 next = Some(next.map_or(due, |next| next.min(due)));
             } else if let Some(mut engine) = slot.engine.try_lock() {
-                busy |= self.step(slot, &mut engine);
+                // A pause takes the lock after it has begun.
+                busy |= !self.paused.load(Ordering::SeqCst) && self.step(slot, &mut engine);
             } else if slot.engine.wanted() {
                 // Another thread waits for the engine's lock and will hold it only briefly. This worker must not sleep.
                 thread::yield_now();

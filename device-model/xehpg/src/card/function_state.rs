@@ -147,6 +147,19 @@ impl<'c> FunctionState<'c> {
         units.restore(saved)
     }
 
+    /// Returns whether a PF driver provisions the VFs, not the card itself.
+    pub fn has_pf_driver(&self) -> bool {
+        !self.guc.has_builtin_pf()
+    }
+
+    /// Drops what the driver of a VF that is paused or stopped has set up.
+    pub fn forget(&mut self) {
+        let (card, function) = (self.card, self.function);
+        if let Some(mut units) = self.guc.unit(&card.gt, &card.engines, function) {
+            units.forget();
+        }
+    }
+
     /// Resets the function: its work is stopped, and everything that its driver has set up is dropped (V13-116..125).
     /// Every FLR is this operation: of a VF by its configuration space, of all VFs by clearing VF Enable (V13-127), and
     /// of the PF, which resets the whole card. What a VF's own VF_RESET and the PF's FLR_START request of the GuC is a

@@ -13,7 +13,7 @@ use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use crate::event_count::EventCount;
 use crate::gpu::{
     BarMapping, ConfigRegisters, Gpu, HardwareErrors, IoEvents, IoRegister, OwnMemory, OwnThreads, ReportableError,
-    Status, Values, VirtualFunctions, WalkerCapture, WalkerCaptures, WalkerRequest, WorkStatus,
+    SaveRestore, Status, Values, VirtualFunctions, WalkerCapture, WalkerCaptures, WalkerRequest, WorkStatus,
 };
 use crate::hardware_error::HardwareError;
 use crate::host::{Clock, Function};
@@ -142,6 +142,10 @@ impl Gpu for Card {
     }
 
     fn walker_captures(&self) -> Option<&dyn WalkerCaptures> {
+        Some(self)
+    }
+
+    fn saved_state(&self) -> Option<&dyn SaveRestore> {
         Some(self)
     }
 }

@@ -301,6 +301,11 @@ impl Guc {
         state.step(&mut ctx, &self.reports, notified)
     }
 
+    /// Returns whether the card acts as the PF, because no PF driver is present.
+    pub fn has_builtin_pf(&self) -> bool {
+        !self.quotas.is_empty()
+    }
+
     /// Returns the running firmware; `None` if no firmware is running.
     pub fn firmware(&self) -> Option<Firmware> {
         self.state.as_ref().map(|state| state.firmware)

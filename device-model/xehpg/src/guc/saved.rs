@@ -173,7 +173,11 @@ impl VfUnits<'_> {
         restored
     }
 
-    fn forget(&mut self) {
+    /// Drops what the VF's driver has set up. The VF must be paused or stopped.
+    pub fn forget(&mut self) {
+        if !self.guc.stopped() {
+            return;
+        }
         self.guc.forget();
         self.gt.parked.drop_function(self.function());
     }
