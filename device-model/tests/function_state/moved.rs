@@ -45,6 +45,14 @@ fn request_of_pf(bench: &VfBench, code: u32, payload: &[u32]) -> u32 {
 
 /// Moves the VF onto itself by its PF driver.
 fn move_by_pf(bench: &VfBench) {
+    move_by_pf_and(bench, |_| ());
+    assert_eq!(state(bench, ATTACKER), Some(State::FixUp));
+    // SW_INT_0, before the reply.
+    assert_eq!(bench.attacker.peek(STATUS) & 0xff, 0xff);
+}
+
+/// The same, with what the PF driver does between RESTORE and RESUME.
+fn move_by_pf_and(bench: &VfBench, then: impl FnOnce(&VfBench)) {
     assert_eq!(request_of_pf(bench, VF_CONTROL, &[VF, 1]), SUCCESS);
     bench.until("the end of the pause", 5000, |bench| bench.card.function_state(ATTACKER).is_paused());
     let address = bench.pf.borrow().as_ref().unwrap().base() + BUFFER;
@@ -53,10 +61,8 @@ fn move_by_pf(bench: &VfBench) {
     let buffer = [VF, address as u32, 0, dwords];
     assert_eq!(request_of_pf(bench, SAVE, &buffer), SUCCESS | dwords);
     assert_eq!(request_of_pf(bench, RESTORE, &buffer), SUCCESS | dwords);
+    then(bench);
     assert_eq!(request_of_pf(bench, VF_CONTROL, &[VF, 2]), SUCCESS);
-    assert_eq!(state(bench, ATTACKER), Some(State::FixUp));
-    // SW_INT_0, before the reply.
-    assert_eq!(bench.attacker.peek(STATUS) & 0xff, 0xff);
 }
 
 /// What the driver does then, apart from its addresses.
@@ -103,5 +109,27 @@ fn a_vf_is_moved_at_every_step() {
             assert_eq!(bench.card.panics(), 0);
         }
         assert!(in_flight > 4, "{in_flight} groups in flight");
+    }
+}
+
+/// What a VF has written to its GGTT range before a restore does not hide what its PF driver restores there.
+#[test]
+fn entries_of_before_the_restore_are_dropped() {
+    for mapped in [true, false] {
+        let mut bench = VfBench::with(mapped, None, Time::manual());
+        bench.attacker_up();
+        let page = (base(ATTACKER) + at::WINDOW.start) / 4096 + 3;
+        let address = |bench: &VfBench| {
+            let state = bench.card.function_state(ATTACKER);
+            state.ggtt().find(|(index, _)| *index == page).map(|(_, entry)| u64::from(entry) & 0x3fff_ffff_f000)
+        };
+        bench.attacker.set_global(page, 0x1234_5003);
+        assert_eq!(address(&bench), Some(0x1234_5000));
+        move_by_pf_and(&bench, |bench| {
+            let pf = bench.pf.borrow();
+            let own = u64::from(ATTACKER.number()) << 2;
+            pf.as_ref().unwrap().access.set_entry(page, 0x5432_1000 | own | 1);
+        });
+        assert_eq!(address(&bench), Some(0x5432_1000), "mapped {mapped}");
     }
 }
