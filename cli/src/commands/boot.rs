@@ -66,6 +66,11 @@ pub struct Args {
     /// VFs and xe
     #[arg(long, requires = "vfs", conflicts_with_all = ["split", "provision", "run", "shell", "no_card"])]
     passthrough: bool,
+    /// Migrate VF 1 this many times instead of the other workloads, in one guest with the PF and all VFs: xe saves it, gives it
+    /// another range of the GGTT and restores it, while all engines of each VF are busy
+    #[arg(long, value_name = "N", requires = "vfs", value_parser = clap::value_parser!(u32).range(1..=100_000),
+        conflicts_with_all = ["split", "provision", "passthrough", "compute", "run", "shell", "no_card"])]
+    migrate: Option<u32>,
     /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
     #[arg(long, conflicts_with_all = ["passthrough", "no_card"])]
     compute: bool,
@@ -214,6 +219,9 @@ impl Args {
     }
 
     fn functions(&self) -> Functions {
+        if let (Some(vfs), Some(rounds)) = (self.vfs.vfs, self.migrate) {
+            return Functions::Migrating { vfs, rounds };
+        }
         match (self.vfs.vfs, self.provision.as_str()) {
             (None, _) => Functions::Physical,
             (Some(vfs), _) if self.split => Functions::Split(vfs),
@@ -336,6 +344,7 @@ mod tests {
             ("--vfs 3 --split", Functions::Split(3), "flex170"),
             ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
             ("--vfs 2 --passthrough --json", Functions::Passthrough(2), "flex170"),
+            ("--vfs 2 --migrate 5", Functions::Migrating { vfs: 2, rounds: 5 }, "flex170"),
             ("--vfs 2 --provision driver --shell", Functions::Together(2), "flex170"),
             ("--vfs 1 --provision config --run ls", Functions::Provisioned(1), "flex170"),
         ] {
@@ -441,6 +450,9 @@ mod tests {
             "--vfs 2 --split --shell",
             "--vfs 2 --provision nonsense",
             "--passthrough",
+            "--migrate 2",
+            "--vfs 2 --migrate 0",
+            "--vfs 2 --migrate 2 --compute",
             "--vfs 2 --passthrough --split",
             "--vfs 2 --passthrough --provision config",
             "--vfs 2 --passthrough --shell",

@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Serialize;
 
 use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
-use super::report;
+use super::report::{self, StepReport, StepsReport};
 use super::sysfs::Sysfs;
 use crate::pci_address::CARD_ADDRESS;
 
@@ -49,8 +48,8 @@ const QUOTAS: [(&str, &str); 4] = [
 /// How many functions, and how often.
 #[derive(Debug, clap::Args)]
 pub struct Migrate {
-    /// Number of virtual functions to enable. The first one is migrated, the others work on. The card has at least one more: it takes
-    /// the old range of the GGTT while the first one gets a new one
+    /// Number of virtual functions to enable. The first one is migrated, the others work on. The card has at least one more, which
+    /// takes the range of the GGTT that the first one leaves
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=62))]
     vfs: u8,
     /// Number of migrations
@@ -64,85 +63,112 @@ pub struct Migrate {
     out: Option<PathBuf>,
 }
 
-/// One migration, with times in seconds by the guest's clock.
-#[derive(Clone, Debug, Default, Serialize)]
-struct Round {
+/// Times of a migration in seconds by the guest's clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
     /// Until the PF driver has seen that the function is paused.
     pause: f64,
     /// Until the stream is read.
     save: f64,
     /// Until the stream is written and applied.
     restore: f64,
-    /// Until the function's driver has recovered.
-    recovery: f64,
     /// Bytes of the stream.
     bytes: usize,
-    /// The function's range of the GGTT afterwards.
-    range: String,
 }
 
-/// The result.
-#[derive(Debug, Default, Serialize)]
-struct Report {
-    rounds: Vec<Round>,
-    problem: Option<String>,
-}
-
-/// Migrates the function and prints a line for each round. Returns true if all rounds were right, and so were the results of the
-/// function's work.
+/// Migrates the function, and prints and reports a step for each migration. Returns true if all were right, and so was the work of
+/// all functions.
 pub fn run(migrate: &Migrate) -> Result<bool> {
-    let mut report = Report::default();
-    report.problem = rounds(migrate, &mut report.rounds).err().map(|error| format!("{error:#}"));
-    match &report.problem {
-        None => println!("VF {VF} was migrated {} times", report.rounds.len()),
-        Some(problem) => println!("FAIL migration {}: {problem}", report.rounds.len() + 1),
+    let mut steps = Vec::new();
+    let done = Migration::begin(migrate, &mut steps).and_then(|migration| migration.run(migrate, &mut steps));
+    if let Err(error) = done {
+        // That of the step that has not ended.
+        let name = if steps.is_empty() { "virtual functions".to_owned() } else { format!("step {}", steps.len() + 1) };
+        add(&mut steps, StepReport { name, problem: Some(format!("{error:#}")), ..StepReport::default() });
     }
+    let report = StepsReport { ok: steps.iter().all(|step| step.ok), steps };
     if let Some(path) = &migrate.out {
         report::write_json(path, &report).with_context(|| format!("write {}", path.display()))?;
     }
-    Ok(report.problem.is_none())
+    Ok(report.ok)
 }
 
-fn rounds(migrate: &Migrate, rounds: &mut Vec<Round>) -> Result<()> {
-    let sysfs = Sysfs::default();
-    let files = Files::new(&migrate.pf);
-    for (vf, (name, value)) in (1..=migrate.vfs).flat_map(|vf| QUOTAS.map(|quota| (vf, quota))) {
-        files.put(vf, name, value)?;
+/// Adds a step and prints its line.
+fn add(steps: &mut Vec<StepReport>, step: StepReport) {
+    println!("{}", step.line());
+    steps.push(step);
+}
+
+/// The functions with their work.
+struct Migration {
+    sysfs: Sysfs,
+    files: Files,
+    /// PCI address and render node of each function.
+    nodes: Vec<(String, PathBuf)>,
+    loads: Vec<BusyFunction>,
+}
+
+impl Migration {
+    /// Enables the functions and keeps them busy.
+    fn begin(migrate: &Migrate, steps: &mut Vec<StepReport>) -> Result<Migration> {
+        let begin = Instant::now();
+        let (sysfs, files) = (Sysfs::default(), Files::new(&migrate.pf));
+        for (vf, (name, value)) in (1..=migrate.vfs).flat_map(|vf| QUOTAS.map(|quota| (vf, quota))) {
+            files.put(vf, name, value)?;
+        }
+        sysfs.set_vfs(&migrate.pf, migrate.vfs)?;
+        let mut nodes = Vec::new();
+        for vf in 1..=migrate.vfs {
+            let address = sysfs.virtual_function(&migrate.pf, vf);
+            let address = address.with_context(|| format!("virtual function {vf} did not appear"))?;
+            let node = sysfs.render_node(&address).with_context(|| format!("xe does not drive {address}"))?;
+            nodes.push((address, Path::new("/dev/dri").join(node)));
+        }
+        let loads = nodes.iter().map(|(_, node)| BusyFunction::start(node)).collect::<Result<Vec<_>>>()?;
+        let (name, seconds) = ("virtual functions enabled and busy".to_owned(), begin.elapsed().as_secs_f64());
+        add(steps, StepReport { name, ok: true, seconds, ..StepReport::default() });
+        Ok(Migration { sysfs, files, nodes, loads })
     }
-    sysfs.set_vfs(&migrate.pf, migrate.vfs)?;
-    let mut nodes = Vec::new();
-    for vf in 1..=migrate.vfs {
-        let address = sysfs.virtual_function(&migrate.pf, vf);
-        let address = address.with_context(|| format!("virtual function {vf} did not appear"))?;
-        let node = sysfs.render_node(&address).with_context(|| format!("xe does not drive {address}"))?;
-        nodes.push((address, Path::new("/dev/dri").join(node)));
+
+    fn run(mut self, migrate: &Migrate, steps: &mut Vec<StepReport>) -> Result<()> {
+        let mut log = KernelLog::open()?;
+        for number in 1..=migrate.rounds {
+            let begin = Instant::now();
+            let detail = self.migrate(migrate.vfs + 1, number % 2 == 1, &mut log)?;
+            let (name, seconds) = (format!("migration {number}"), begin.elapsed().as_secs_f64());
+            add(steps, StepReport { name, ok: true, seconds, detail, ..StepReport::default() });
+        }
+        let begin = Instant::now();
+        for load in self.loads {
+            load.end()?;
+        }
+        for (address, node) in &self.nodes {
+            works(node).with_context(|| format!("{address} after the migrations"))?;
+        }
+        self.sysfs.set_vfs(&migrate.pf, 0)?;
+        let (name, seconds) = ("results of all functions".to_owned(), begin.elapsed().as_secs_f64());
+        add(steps, StepReport { name, ok: true, seconds, ..StepReport::default() });
+        Ok(())
     }
-    let mut loads = nodes.iter().map(|(_, node)| BusyFunction::start(node)).collect::<Result<Vec<_>>>()?;
-    let (address, load) = (&nodes[0].0, &mut loads[0]);
-    let mut log = KernelLog::open()?;
-    for number in 1..=migrate.rounds {
-        let before = files.range(address)?;
+
+    /// Migrates the first function. Returns figures.
+    fn migrate(&mut self, spare: u8, takes: bool, log: &mut KernelLog) -> Result<String> {
+        let (Some((address, _)), Some(load)) = (self.nodes.first(), self.loads.first_mut()) else {
+            bail!("there is no virtual function");
+        };
+        let before = self.files.range(address)?;
         let stopped = load.stop()?;
-        let mut round = files.migrate(VF, migrate.vfs + 1)?;
+        let Times { pause, save, restore, bytes } = self.files.migrate(VF, spare, takes)?;
         let begin = Instant::now();
         log.wait()?;
-        round.recovery = begin.elapsed().as_secs_f64();
-        round.range = files.range(address)?;
-        ensure!(round.range != before, "the range of the GGTT is {before}, as before");
+        let recovery = begin.elapsed().as_secs_f64();
+        let range = self.files.range(address)?;
+        ensure!(range != before, "the range of the GGTT is {before}, as before");
         load.go_on(stopped)?;
-        println!(
-            "migration {number}: {} bytes, pause {:.3} s, save {:.2} s, restore {:.2} s, recovery {:.3} s, GGTT {}",
-            round.bytes, round.pause, round.save, round.restore, round.recovery, round.range
-        );
-        rounds.push(round);
+        Ok(format!(
+            "{bytes} bytes, pause {pause:.3} s, save {save:.2} s, restore {restore:.2} s, recovery {recovery:.3} s, GGTT {range}"
+        ))
     }
-    for load in loads {
-        load.end()?;
-    }
-    for (address, node) in &nodes {
-        works(node).with_context(|| format!("{address} after the migrations"))?;
-    }
-    sysfs.set_vfs(&migrate.pf, 0)
 }
 
 /// A store, a copy and a fence on an engine of each class.
@@ -190,8 +216,9 @@ impl Files {
         Ok(range.with_context(|| format!("no range of the GGTT in {text:?}"))?.trim().to_owned())
     }
 
-    /// Saves the function, moves it, restores and resumes it.
-    fn migrate(&self, vf: u8, spare: u8) -> Result<Round> {
+    /// Saves the function, moves it, restores and resumes it. `takes`: its old range is given to the spare function; otherwise that
+    /// gives back the one that it has.
+    fn migrate(&self, vf: u8, spare: u8, takes: bool) -> Result<Times> {
         let (quota, bytes) = GGTT_QUOTA;
         let begin = Instant::now();
         let mut last = 0.0;
@@ -206,7 +233,9 @@ impl Files {
         // Ends the save: an error if not all of it was read.
         self.get(vf, "save")?;
         let save = since();
-        for (function, value) in [(vf, "0"), (spare, bytes), (vf, bytes), (spare, "0")] {
+        // The driver gives out the highest range that is free.
+        let of_spare = if takes { bytes } else { "0" };
+        for (function, value) in [(vf, "0"), (spare, of_spare), (vf, bytes)] {
             self.put(function, quota, value)?;
         }
         self.put(vf, "restore", "1")?;
@@ -219,7 +248,7 @@ impl Files {
         self.get(vf, "restore")?;
         let restore = since();
         self.put(vf, "resume", "1")?;
-        Ok(Round { pause, save, restore, bytes: stream.len(), ..Round::default() })
+        Ok(Times { pause, save, restore, bytes: stream.len() })
     }
 }
 
@@ -233,7 +262,8 @@ impl BusyFunction {
     fn start(node: &Path) -> Result<BusyFunction> {
         let device = Device::open(Some(node))?;
         let loads: Vec<String> = device.engines()?.iter().map(|engine| format!("{}=80", engine.name())).collect();
-        let mut command = Command::new(std::env::current_exe()?);
+        // By its name: the image has a script that runs it by the loader of its libraries.
+        let mut command = Command::new("arctic");
         command.args(["guest", "load", "--until-eof", "--device"]).arg(node).args(loads);
         let mut load = BusyFunction(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?);
         thread::sleep(Duration::from_secs(2));

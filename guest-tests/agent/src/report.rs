@@ -163,23 +163,23 @@ pub struct Rounds {
     pub problem: Option<String>,
 }
 
-/// The report of `arctic guest passthrough`.
+/// The report of a program with steps: `arctic guest passthrough`, `arctic guest migrate`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PassthroughReport {
+pub struct StepsReport {
     /// Whether all steps ran and every check passed.
     pub ok: bool,
     /// The steps in order of execution.
     pub steps: Vec<StepReport>,
 }
 
-/// One step of `arctic guest passthrough`.
+/// One step of such a program.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StepReport {
     /// Name of the step.
     pub name: String,
     /// Whether it ran to its end and every check passed.
     pub ok: bool,
-    /// Duration in seconds by the outer guest's clock.
+    /// Duration in seconds by the clock of the guest that reports.
     pub seconds: f64,
     /// Numbers of interest.
     pub detail: String,

@@ -95,6 +95,13 @@ pub enum Functions {
     Together(u8),
     /// One guest has the PF and this number of VFs behind a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests.
     Passthrough(u8),
+    /// One guest has the PF, this number of VFs, and one more that is not enabled. The first VF is migrated.
+    Migrating {
+        /// Number of VFs that are enabled.
+        vfs: u8,
+        /// Number of migrations.
+        rounds: u32,
+    },
     /// One guest has the PF and, for each VF, a function with configuration space only (`vfN-config-only`). Each VF is assigned to
     /// a separate guest.
     Split(u8),
@@ -103,11 +110,12 @@ pub enum Functions {
 }
 
 impl Functions {
-    /// Number of VFs.
+    /// Number of VFs that the card has.
     pub fn vfs(self) -> u8 {
         match self {
             Self::Physical => 0,
             Self::Together(vfs) | Self::Passthrough(vfs) | Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
+            Self::Migrating { vfs, .. } => vfs.saturating_add(1),
         }
     }
 
@@ -115,7 +123,9 @@ impl Functions {
     fn arguments(self, place: Place) -> Vec<String> {
         let further = match self {
             Self::Physical => return Vec::new(),
-            Self::Together(_) | Self::Passthrough(_) => vec!["--pf-address".to_owned(), place.address(0)],
+            Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => {
+                vec!["--pf-address".to_owned(), place.address(0)]
+            }
             Self::Split(_) => vec!["--split".to_owned()],
             Self::Provisioned(_) => ["--provision", "config"].map(str::to_owned).into(),
         };
@@ -130,7 +140,7 @@ impl Functions {
             std::iter::once("pf.sock".to_owned()).chain(vfs).collect()
         };
         match self {
-            Self::Physical | Self::Together(_) | Self::Passthrough(_) => behind(""),
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => behind(""),
             Self::Split(_) => behind("-config-only"),
             Self::Provisioned(_) => Vec::new(),
         }
@@ -139,7 +149,7 @@ impl Functions {
     /// The VFs that have separate guests.
     pub fn apart(self) -> std::ops::RangeInclusive<u8> {
         let last = match self {
-            Self::Physical | Self::Together(_) | Self::Passthrough(_) => 0,
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => 0,
             Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
         };
         1..=last

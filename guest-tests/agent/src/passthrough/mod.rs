@@ -20,7 +20,7 @@ use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::mapping::Mapping;
-use super::report::{self, CheckResult, PassthroughReport, StepReport};
+use super::report::{self, CheckResult, StepReport, StepsReport};
 use super::sysfs::Sysfs;
 use super::vfio::{self, Function};
 use crate::pci_address::CARD_ADDRESS;
@@ -144,7 +144,7 @@ pub fn run(options: &Passthrough) -> Result<bool> {
             break;
         }
     }
-    let report = PassthroughReport { ok: steps.len() == STEPS.len() && steps.iter().all(|step| step.ok), steps };
+    let report = StepsReport { ok: steps.len() == STEPS.len() && steps.iter().all(|step| step.ok), steps };
     if let Some(path) = &options.out {
         report::write_json(path, &report).with_context(|| format!("write {}", path.display()))?;
     }
@@ -430,7 +430,7 @@ mod tests {
         let pf = "ffff:ff:1f.7".to_owned();
         let options = Passthrough { pf, vfs: 2, resets: 1, out: Some(out.clone()) };
         assert!(!run(&options).unwrap());
-        let report: PassthroughReport = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
+        let report: StepsReport = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
         assert_eq!((report.ok, report.steps.len()), (false, 1));
         assert!(report.steps[0].problem.as_deref().unwrap().contains("no IOMMU group"), "{:?}", report.steps[0]);
     }

@@ -13,8 +13,8 @@ pub(super) const WORK_REPORT: &str = "work.json";
 pub(super) const PICTURE: &str = "testcard.raw";
 /// The report of `arctic guest rounds`.
 pub(super) const ROUNDS_REPORT: &str = "rounds.json";
-/// The report of `arctic guest passthrough`.
-pub(super) const PASSTHROUGH_REPORT: &str = "passthrough.json";
+/// The report of a program with steps.
+pub(super) const STEPS_REPORT: &str = "steps.json";
 /// Created by the host to start the work of the VF guests.
 pub(super) const GO: &str = "go";
 /// Created by the host to make the PF guest disable the VFs.
@@ -45,6 +45,13 @@ pub(super) enum Part {
         /// Number of VFs that are enabled.
         vfs: u8,
     },
+    /// Migrates VF 1, which is in the same guest, while the others work on.
+    Migrating {
+        /// Number of VFs that are enabled.
+        vfs: u8,
+        /// Number of migrations.
+        rounds: u32,
+    },
     /// The PF guest: enables VFs for other guests and runs work until they have finished.
     Provider {
         /// Number of VFs.
@@ -60,6 +67,7 @@ impl Part {
         match functions {
             Functions::Together(vfs) => Self::All { vfs },
             Functions::Passthrough(vfs) => Self::Outer { vfs },
+            Functions::Migrating { vfs, rounds } => Self::Migrating { vfs, rounds },
             _ => Self::All { vfs: 0 },
         }
     }
@@ -103,8 +111,11 @@ impl Part {
                 text
             }
             Self::Outer { vfs } => {
-                format!("arctic guest passthrough --pf {card} --vfs {vfs} --out /mnt/{PASSTHROUGH_REPORT}\nSTATUS=$?\n")
+                format!("arctic guest passthrough --pf {card} --vfs {vfs} --out /mnt/{STEPS_REPORT}\nSTATUS=$?\n")
             }
+            Self::Migrating { vfs, rounds } => format!(
+                "arctic guest migrate --pf {card} --vfs {vfs} --rounds {rounds} --out /mnt/{STEPS_REPORT}\nSTATUS=$?\n"
+            ),
             Self::Provider { vfs } => {
                 let [(_, up, _), (_, down, _), ..] = STEPS;
                 format!(
@@ -188,6 +199,7 @@ mod tests {
         for part in [
             Part::All { vfs: 0 },
             Part::All { vfs: 63 },
+            Part::Migrating { vfs: 2, rounds: 100 },
             Part::Outer { vfs: 2 },
             Part::Provider { vfs: 3 },
             Part::Consumer,

@@ -7,8 +7,8 @@ mod compute;
 mod job;
 mod multi_guest;
 mod orchestrator;
-mod passthrough;
 mod serial;
+mod steps;
 mod summary;
 mod vf_checks;
 
@@ -160,7 +160,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     if several {
         multi_guest::check_memory(options)?;
     }
-    passthrough::check_memory(options)?;
+    steps::check_memory(options)?;
     compute::check_memory(options)?;
     let setup = Setup::prepare(options, "boot", progress)?;
     let load = Snapshot::take();
@@ -256,8 +256,8 @@ fn alone(
             mei_gsc: modules::has_mei_gsc(&setup.parts)?,
             compute: &if options.compute { compute::together(options.place, vfs) } else { Vec::new() },
         };
-        if let Functions::Passthrough(_) = options.functions {
-            passthrough::evaluate(&mut report, &evidence);
+        if matches!(options.functions, Functions::Passthrough(_) | Functions::Migrating { .. }) {
+            steps::evaluate(&mut report, &evidence);
         } else {
             checks::check_guest(&mut report, &evidence);
         }

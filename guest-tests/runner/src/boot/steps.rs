@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Checks of a boot in which a guest passes VFs on to inner guests: the steps that the guest reports, and its kernel log.
+//! Checks of a boot in which the guest's program has steps: VFs that are passed on to inner guests, or migrated.
 
 use std::fs;
 
 use anyhow::{Context, Result};
-use arctic_guest_agent::report::PassthroughReport;
+use arctic_guest_agent::report::StepsReport;
 
 use super::BootReport;
 use super::checks::{self, Evidence, check};
-use super::job::PASSTHROUGH_REPORT;
+use super::job::STEPS_REPORT;
 use super::multi_guest;
 use crate::card::Functions;
 use crate::guest_process::{GuestSpec, Options};
@@ -47,8 +47,8 @@ pub(super) fn evaluate(report: &mut BootReport, evidence: &Evidence<'_>) {
     report.results.push(evidence.check("taint", checks::taint(evidence), 0.0));
 }
 
-fn steps(evidence: &Evidence<'_>) -> Result<PassthroughReport> {
-    let path = evidence.results.join(PASSTHROUGH_REPORT);
+fn steps(evidence: &Evidence<'_>) -> Result<StepsReport> {
+    let path = evidence.results.join(STEPS_REPORT);
     let text = fs::read_to_string(path).context("the guest has not run all steps")?;
     serde_json::from_str(&text).context("the guest's report of the steps cannot be parsed")
 }
@@ -70,10 +70,10 @@ mod tests {
 ";
 
     /// Returns the failed results of a guest that wrote `report` and ended with `status`.
-    fn failed(report: Option<&PassthroughReport>, status: i32) -> Vec<String> {
+    fn failed(report: Option<&StepsReport>, status: i32) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         if let Some(report) = report {
-            write_json(&folder.path().join(PASSTHROUGH_REPORT), report).unwrap();
+            write_json(&folder.path().join(STEPS_REPORT), report).unwrap();
         }
         let guest = Guest { probe: Some((3.0, 6.0, 0)), taint: Some(64), status: Some(status), ..Guest::default() };
         let evidence = Evidence {
@@ -102,11 +102,11 @@ mod tests {
             problem: problem.map(str::to_owned),
             ..StepReport::default()
         };
-        let good = PassthroughReport { ok: true, steps: vec![step("one", None), step("two", None)] };
+        let good = StepsReport { ok: true, steps: vec![step("one", None), step("two", None)] };
         assert_eq!(failed(Some(&good), 0), [""; 0]);
-        let bad = PassthroughReport { ok: false, steps: vec![step("one", None), step("two", Some("no"))] };
+        let bad = StepsReport { ok: false, steps: vec![step("one", None), step("two", Some("no"))] };
         assert_eq!(failed(Some(&bad), 1), ["step: two"]);
-        assert_eq!(failed(Some(&PassthroughReport { ok: false, ..good.clone() }), 1), ["steps"]);
+        assert_eq!(failed(Some(&StepsReport { ok: false, ..good.clone() }), 1), ["steps"]);
         assert_eq!(failed(Some(&good), 1), ["steps"]);
         assert_eq!(failed(None, 1), ["steps"]);
     }
