@@ -116,6 +116,15 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-vmm/long-tests --test linux"],
     },
     Job {
+        name: "migrate",
+        minutes: 5,
+        tests: "a busy VF that is saved, moved and restored 100 times by xe, in one guest",
+        paths: &["device-model/xehpg/src/guc/migration.rs", "device-model/xehpg/src/guc/saved.rs"],
+        steps: &[
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- a_busy_vf_is_migrated",
+        ],
+    },
+    Job {
         name: "passthrough",
         minutes: 6,
         tests: "two VFs passed on by vfio-pci to inner guests, behind a virtual IOMMU, under nested KVM in QEMU",

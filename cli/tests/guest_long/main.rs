@@ -70,6 +70,20 @@ fn guests_share_a_card(vfs: usize) {
     all_worked(&report, vfs, &CLASSES);
 }
 
+/// A VF whose engines are busy is migrated a hundred times, each time to another range of the GGTT, while another VF works on.
+#[test]
+fn a_busy_vf_is_migrated() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "2", "--migrate", "100"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["ok"]), (Some(0), &Value::Bool(true)));
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["ok"] == true), "{steps:#?}");
+    let migrations =
+        steps.iter().filter(|step| step["name"].as_str().is_some_and(|name| name.starts_with("migration ")));
+    assert_eq!((migrations.count(), steps.len()), (100, 102));
+}
+
 /// An outer guest behind a virtual IOMMU passes two VFs on to inner guests: one after the other, both at once, one that is
 /// killed, one that loses its VF and gets it back. Both VFs then work in the outer guest.
 #[test]
