@@ -59,7 +59,13 @@ fn workers_and_resets_at_once() {
 /// The same with walkers alone, which engines and clusters execute.
 #[test]
 fn kernels_on_several_workers_and_resets() {
-    attacks_and_resets("kernels on several workers", kernels::attack);
+    attacks_and_resets("kernels on several workers", |bench, random| {
+        // After a reset the function has no contexts.
+        if random.one_in(8) {
+            bench.attacker_up();
+        }
+        kernels::attack(bench, random);
+    });
 }
 
 /// Performs attacks while three workers run, entries change and the attacker is reset.
