@@ -139,6 +139,9 @@ const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[];
 
 const MOST_EXCEPTIONS: usize = 2;
 
+/// Macros that a crate exports: they are at its root, whichever module defines them.
+const MACROS: [&str; 1] = ["record"];
+
 /// The modules of a crate.
 fn modules(krate: &str) -> &'static [(&'static str, &'static str)] {
     find(krate).2
@@ -159,7 +162,7 @@ fn in_base(krate: &str, name: &str) -> bool {
 
 /// Why `module` of `krate` may not use the path; `None` if it may.
 fn objection(krate: &str, module: &str, name: &str) -> Option<String> {
-    if in_base(krate, name) {
+    if in_base(krate, name) || MACROS.contains(&name) {
         return None;
     }
     let (Some(own), Some(used)) = (rank(krate, module), rank(krate, name)) else {

@@ -175,6 +175,7 @@ pub fn read_document(from: &mut dyn Read, kind: Kind, most: u64) -> Result<Vec<u
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
     #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
     use super::*;
