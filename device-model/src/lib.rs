@@ -32,5 +32,5 @@ pub use arctic_base::state;
 #[doc(hidden)]
 pub use arctic_xehpg::{
     blitter, command, compute, context_image, decode, doorbell, engine, gate, generation, gt, guc, interrupts, memory,
-    pcode, registers, saved, topology,
+    pcode, registers, topology,
 };

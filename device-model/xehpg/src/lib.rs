@@ -59,7 +59,6 @@ pub mod pcode;
 pub mod registers;
 mod residency;
 #[doc(hidden)]
-pub mod saved;
 #[doc(hidden)]
 pub mod sensors;
 #[doc(hidden)]

@@ -9,13 +9,13 @@ use crate::guc::functions::client::State;
 use crate::guc::functions::context::GucContextId;
 use crate::guc::messages::hxg::Error;
 use crate::guc::saved::SaveScope;
+pub use crate::guc::saved::{SavedFunction, SavedMemory};
 use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
 use crate::interrupts::Interrupts;
 use crate::memory::FunctionMemory;
 use crate::memory::ggtt::{self, GgttEntry};
 use crate::memory::saved::GgttState;
-pub use crate::saved::{SavedFunction, SavedMemory};
 use crate::state::{RestoreError, SaveError};
 use crate::sync::MutexGuard;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::Card;
 use crate::gpu::{Document, Gpu, Kind, SaveRestore, StateError, Tag, WorkStatus, Writer};
+use crate::guc::saved::SavedFunction;
 use crate::host::Function;
-use crate::saved::SavedFunction;
 
 /// Time between two polls of whether a pause is complete, if there is nothing to execute.
 const POLL: Duration = Duration::from_micros(100);

@@ -9,15 +9,14 @@
 //! the middle begins again: the marker is not saved.
 
 use crate::guc::Step;
-use crate::guc::actions::control::{self, Notice};
 use crate::guc::functions::client::{FixUp, State};
 use crate::guc::messages::hxg::{self, Answer, Error, Reply, Request, global_address, reply_header};
-use crate::guc::saved::{MOST_BYTES, SaveScope, Unit, VfUnits, most_bytes};
+use crate::guc::notices::{self, Notice};
+use crate::guc::saved::{MOST_BYTES, SaveScope, SavedFunction, Unit, VfUnits, most_bytes};
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
 use crate::host::{Function, functions};
 use crate::memory::Space;
-use crate::saved::SavedFunction;
 use crate::state::format::{self, Kind};
 use crate::state::{RestoreError, SaveError};
 
@@ -109,7 +108,7 @@ fn restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, buffer: &[u8]
     let saved = SavedFunction::from_bytes(buffer.get(..length).unwrap_or(buffer))?;
     units_of(guc, ctx, vf).restore_moved(&saved)?;
     // Entries that the VF has written before would be used instead of those that the PF driver restores.
-    control::second_level::forget_global(ctx, vf);
+    ctx.gt.memory.ggtt().empty_vf(vf);
     Ok(length)
 }
 
@@ -194,7 +193,7 @@ pub fn done(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> R
     guc.scheduler.resume(ctx, vf);
     guc.pending |= vf.bit();
     guc.unsent |= vf.bit();
-    control::notify(ctx, vf, Notice::FixUpDone);
+    notices::send(ctx, vf, Notice::FixUpDone);
     Ok(Answer::default())
 }
 

@@ -9,6 +9,7 @@ pub mod functions;
 pub mod load;
 pub mod messages;
 pub mod migration;
+mod notices;
 pub mod provisioning;
 pub mod saved;
 pub mod scheduler;

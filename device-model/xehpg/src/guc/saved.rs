@@ -5,7 +5,10 @@
 //! size.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+mod function;
 mod wire;
+
+pub use function::{SavedFunction, SavedMemory};
 
 use std::collections::BTreeMap;
 
@@ -28,7 +31,6 @@ use crate::guc::state::GucState;
 use crate::host::Function;
 use crate::memory::ggtt;
 use crate::memory::saved::{Frames, GgttState, Reach};
-use crate::saved::{SavedFunction, SavedMemory};
 use crate::state::{FormatError, RestoreError, SaveError, SaveState, Tag};
 use crate::topology::EngineClass;
 

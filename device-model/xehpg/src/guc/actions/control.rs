@@ -7,31 +7,15 @@ use crate::guc::Step;
 use crate::guc::actions::mailbox;
 use crate::guc::functions::client::{FixUp, State};
 use crate::guc::load::firmware;
-use crate::guc::messages::hxg::{Answer, Error, Outgoing, Reply, Request};
+use crate::guc::messages::hxg::{Answer, Error, Reply, Request};
 use crate::guc::messages::klv;
 use crate::guc::migration;
+use crate::guc::notices::{self, Notice};
 use crate::guc::provisioning::VfConfig;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
 use crate::host::{Function, functions};
 use crate::memory::ggtt;
-
-/// G2H to the PF: the state of a VF has changed.
-const VF_STATE_NOTIFY: u16 = 0x5106;
-
-/// Events of VF_STATE_NOTIFY (xe: abi/guc_actions_sriov_abi.h).
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(in crate::guc) enum Notice {
-    Reset = 1,
-    ResetDone = 2,
-    PauseDone = 3,
-    FixUpDone = 4,
-}
-
-pub(in crate::guc) fn notify(ctx: &mut GucCtx<'_>, vf: Function, notice: Notice) {
-    ctx.send_message(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.number()), notice as u32]));
-}
 
 /// Maximum number of dwords of a configuration or policy list.
 const MOST: u32 = 512;
@@ -154,7 +138,7 @@ fn command_to(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, command: u
         }
         (FLR_START, _) => {
             forget(guc, ctx, vf);
-            notify(ctx, vf, Notice::ResetDone);
+            notices::send(ctx, vf, Notice::ResetDone);
             State::Resetting
         }
         (FLR_FINISH, State::Resetting) => {
@@ -212,7 +196,7 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Step {
         if complete || ctx.now.saturating_sub(guc.of(vf).paused_at) >= OWED_LIMIT {
             guc.set_state(vf, State::Paused { notified: true });
             second_level::copy_global(ctx, vf);
-            notify(ctx, vf, Notice::PauseDone);
+            notices::send(ctx, vf, Notice::PauseDone);
         }
     }
     step
@@ -328,7 +312,7 @@ pub fn repeat_notices(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Option<u64> {
 
 /// Notifies the PF of an FLR.
 fn notify_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    notify(ctx, vf, Notice::Reset);
+    notices::send(ctx, vf, Notice::Reset);
     guc.of(vf).noticed_at = ctx.now;
 }
 
