@@ -139,15 +139,21 @@ impl<S: Stream> Client<S> {
                 state.activity = Activity::GaveWay;
             }
         }
+        let received = self.receive_more(receive)?;
+        let mut state = self.state();
+        state.requests = state.requests.saturating_add(1);
+        Ok(received)
+    }
+
+    /// Receives more of the current request by `receive`, on the same terms.
+    pub fn receive_more<T>(&self, receive: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.wait(Activity::Receives(Instant::now()))?;
         let received = receive();
         self.wait(Activity::Works)?;
-        let mut state = self.state();
-        state.requests = state.requests.saturating_add(1);
         received
     }
 
-    /// Sends an answer by `send`, on the same terms.
+    /// Sends an answer, or a part of it, by `send`, on the same terms.
     pub fn answer<T>(&self, send: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         self.wait(Activity::Sends(Instant::now()))?;
         let sent = send();

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The operator socket of a served card: `arctic status`, `arctic trace` and `arctic inject` are its clients.
+//! The operator socket of a served card: `arctic status`, `arctic trace`, `arctic inject` and `arctic vf` are its clients.
 //!
 //! A client sends requests, one JSON object per line with the name of the request in `request`. Each is answered by one
 //! line, `{"ok": ANSWER}` or `{"error": SENTENCE}`, in order. A line that is not a request is answered with an error, and
 //! the next line is read. After the answer to [`Request::Trace`] the server sends events, one JSON object per line, until
 //! the client disconnects; it reads no further requests from this connection. Spaces may precede an event. After the answer to
 //! [`Request::Capture`] the server sends lines in the same way, until the capture ends; it closes the connection then.
+//! Pieces of saved state, `{"piece": BYTES}` with so many bytes behind the line, precede the answer to [`Request::Save`], and follow
+//! [`Request::Restore`], of which an empty one is the last; the server closes the connection after these answers.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod client;
+mod saved;
 mod server;
 mod subscribers;
+mod transfer;
 
 use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
@@ -23,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::connections::{Stream, is_pause, send};
 
-pub use client::{Connection, Failure, WaitingCapture};
+pub use client::{Connection, Failure, TransferError, WaitingCapture};
 pub use server::{CardBackend, Server};
 
 /// Name of the socket in the directory `operator`.
@@ -66,23 +70,50 @@ pub enum Request {
     },
     /// Reads the error registers. The answer is [`Registers`].
     ErrorRegisters {},
+    /// Stops the work of a function. The answer is [`Done`]. Refused if its work does not stop in time, and for a function that
+    /// cannot be saved.
+    Pause {
+        /// Number of the function; 0 is the PF.
+        function: u8,
+    },
+    /// Continues the work of a function that is paused. The answer is [`Done`].
+    Resume {
+        /// Number of the function.
+        function: u8,
+    },
+    /// Saves a function. The answer is [`Done`]. A function that is not paused is paused meanwhile.
+    Save {
+        /// Number of the function.
+        function: u8,
+    },
+    /// Restores a function. The answer is [`Done`]. A function that is not paused is paused meanwhile; it is empty afterwards, as
+    /// after a reset, if it cannot be restored.
+    Restore {
+        /// Number of the function.
+        function: u8,
+    },
 }
 
 /// Returns the reason for which no event of the card in `status` can pass `filter`, if there is one: a function or the
 /// engines that the card lacks.
 pub fn unmatched(filter: &Filter, status: &Status) -> Option<String> {
     let has = |number: u8| status.functions.iter().any(|function| function.number() == number);
-    if let Some(missing) = filter.functions.iter().copied().find(|number| !has(*number)) {
-        let vfs = match status.total_vfs {
-            0 => "no VFs".into(),
-            1 => "vf1 only".into(),
-            last => format!("vf1 to vf{last}"),
-        };
-        return Some(format!("the card has no vf{missing}: it has pf, and {vfs}"));
+    if let Some(number) = filter.functions.iter().copied().find(|number| !has(*number)) {
+        return Some(missing(number, status.total_vfs));
     }
     let engines: Vec<&str> = status.engines.iter().map(|engine| engine.engine.as_str()).collect();
     let any = filter.engines.is_empty() || filter.engines.iter().any(|name| engines.contains(&name.as_str()));
     (!any).then(|| format!("the card has no {}: its engines are {}", filter.engines.join(", "), engines.join(", ")))
+}
+
+/// The reason for which nothing can be done with VF `number` of a card with `total_vfs` VFs, which lacks it.
+fn missing(number: u8, total_vfs: u8) -> String {
+    let vfs = match total_vfs {
+        0 => "no VFs".into(),
+        1 => "vf1 only".into(),
+        last => format!("vf1 to vf{last}"),
+    };
+    format!("the card has no vf{number}: it has pf, and {vfs}")
 }
 
 /// Most MiB of memory of a capture.
@@ -128,6 +159,13 @@ pub enum CaptureStep {
 pub struct Raised {
     /// Name of the error.
     pub raised: String,
+}
+
+/// A request about a function was carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// Name of the function: "pf", "vf1".
+    pub function: String,
 }
 
 /// The card's error registers.
@@ -193,22 +231,21 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
             }
         }
     }
-}
 
-impl Lines<UnixStream> {
     /// Reads `count` bytes behind the last line. Fails with `TimedOut` if nothing arrives within `limit`.
     fn bytes(&mut self, count: usize, limit: Duration) -> io::Result<Vec<u8>> {
         let mut all = std::mem::take(&mut self.received);
         while all.len() < count {
             let mut bytes = [0; 64 << 10];
-            match self.socket.read_within(limit, &mut bytes) {
+            match self.socket.borrow().read_within(limit, &mut bytes) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => all.extend(bytes.iter().take(read)),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_pause(&error) => return Err(ErrorKind::TimedOut.into()),
                 Err(error) => return Err(error),
             }
         }
-        all.truncate(count);
+        self.received = all.split_off(count);
         Ok(all)
     }
 }

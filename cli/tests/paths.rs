@@ -184,6 +184,20 @@ fn serve_refuses_a_directory_that_qemu_cannot_be_given() {
 }
 
 /// A served card is found through a path that is not UTF-8.
+/// A directory and a file of which the names are not UTF-8 are found, or named in the error.
+#[test]
+fn vf_takes_a_path_that_is_not_utf8() {
+    let cwd = TempDir::new().unwrap();
+    for action in ["save", "restore", "pause"] {
+        let mut line = arctic(cwd.as_path());
+        line.args(["vf", action]).arg(Path::new(&bad()).join("vf1"));
+        if action != "pause" {
+            line.arg(bad());
+        }
+        check(line);
+    }
+}
+
 #[test]
 fn status_trace_and_inject_take_a_path_that_is_not_utf8() {
     let dir = TempDir::new().unwrap();

@@ -20,6 +20,7 @@ mod serve;
 mod status;
 mod stdout;
 mod trace;
+mod vf;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -84,6 +85,14 @@ fn operator_socket(dir: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
+/// The number of the function with this name: pf, or vf1 to vf63.
+fn function_number(name: &str) -> Option<u8> {
+    match name {
+        "pf" => Some(0),
+        name => name.strip_prefix("vf")?.parse().ok().filter(|number| (1..=63).contains(number)),
+    }
+}
+
 /// The error of a command whose request to the card that should listen at `path` failed.
 fn failure(path: &Path, failure: &Failure) -> anyhow::Error {
     let path = path.display();
@@ -126,6 +135,7 @@ enum Command {
     Status(status::StatusArgs),
     Trace(trace::TraceArgs),
     Inject(inject::InjectArgs),
+    Vf(vf::VfArgs),
     Decode(decode::DecodeArgs),
     Firmware(firmware::FirmwareArgs),
     Eu(eu::EuArgs),
@@ -177,6 +187,7 @@ pub fn run() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Trace(arguments) => trace::run(&arguments).map(done),
         Command::Inject(arguments) => inject::run(&arguments).map(done),
+        Command::Vf(arguments) => vf::run(&arguments).map(done),
         Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Eu(arguments) => eu::run(&arguments).map(|never| match never {}),

@@ -16,6 +16,7 @@ use arctic_gpu::card::status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::function_number;
 use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
@@ -105,13 +106,7 @@ fn engine_help() -> String {
 }
 
 fn function(text: &str) -> Result<u8, String> {
-    let number = match text {
-        "pf" => Some(0),
-        text => {
-            text.strip_prefix("vf").and_then(|number| number.parse().ok()).filter(|number| (1..=63).contains(number))
-        }
-    };
-    number.ok_or_else(|| "expected pf, or vf1 to vf63".into())
+    function_number(text).ok_or_else(|| "expected pf, or vf1 to vf63".into())
 }
 
 /// Traces until a signal arrives or the card is no longer served.

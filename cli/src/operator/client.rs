@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The client's side of the operator socket.
 
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,12 @@ use std::time::Duration;
 use arctic_device_model::trace::Filter;
 use serde::de::DeserializeOwned;
 
-use super::{Accepted, Answer, CaptureStep, LONGEST_ANSWER, Lines, Request, TIME_LIMIT, send_line};
+use super::transfer::{PIECE, Part, receive_piece, send_piece};
+use super::{Accepted, Answer, CaptureStep, Done, LONGEST_ANSWER, Lines, Request, TIME_LIMIT, send_line};
 use crate::capture::Heading;
+
+/// Time for the answer to a request that stops the work of a function: longer than the time that this may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
 /// A request failed.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +40,8 @@ impl Connection {
     pub fn request<A: DeserializeOwned>(&mut self, request: &Request) -> Result<A, Failure> {
         // A card that refuses the connection may have closed it already; its answer has the reason.
         let sent = send_line(&self.0.socket, request);
-        let line = match (self.0.next(TIME_LIMIT), sent) {
+        let limit = if matches!(request, Request::Pause { .. }) { ANSWER_LIMIT } else { TIME_LIMIT };
+        let line = match (self.0.next(limit), sent) {
             (Ok(Some(line)), _) => line,
             (Ok(None), Ok(())) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
@@ -59,6 +64,60 @@ impl Connection {
         let _: Accepted = self.request(request)?;
         self.0.skips_spaces = true;
         Ok(WaitingCapture(self.0))
+    }
+}
+
+/// A transfer of saved state failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// The card did not carry out the request, or the connection failed.
+    #[error(transparent)]
+    Request(#[from] Failure),
+    /// The file failed.
+    #[error(transparent)]
+    File(io::Error),
+}
+
+impl Connection {
+    /// Saves a function: writes its state to `out` by pieces.
+    pub fn save(mut self, function: u8, out: &mut dyn Write) -> Result<Done, TransferError> {
+        let connection = |error: io::Error| TransferError::Request(error.into());
+        send_line(&self.0.socket, &Request::Save { function }).map_err(connection)?;
+        loop {
+            // The function may have work that stops late.
+            let line = self.0.next(ANSWER_LIMIT).and_then(|line| line.ok_or(ErrorKind::UnexpectedEof.into()));
+            match serde_json::from_slice(&line.map_err(connection)?).map_err(|error| connection(error.into()))? {
+                Part::Piece(bytes) => {
+                    let piece = receive_piece(&mut self.0, bytes).map_err(connection)?;
+                    out.write_all(&piece).map_err(TransferError::File)?;
+                }
+                Part::Ok(done) => return Ok(done),
+                Part::Error(reason) => return Err(Failure::Refused(reason).into()),
+            }
+        }
+    }
+
+    /// Restores a function from the bytes of `from`.
+    pub fn restore(mut self, function: u8, from: &mut dyn Read) -> Result<Done, TransferError> {
+        let connection = |error: io::Error| TransferError::Request(error.into());
+        send_line(&self.0.socket, &Request::Restore { function }).map_err(connection)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = from.read(&mut piece).map_err(TransferError::File)?;
+            let sent = send_piece(&self.0.socket, piece.get(..read).unwrap_or_default(), ANSWER_LIMIT);
+            // A card that refuses the state may have closed the connection already; its answer has the reason.
+            if read == 0 || sent.is_err() {
+                let line = match (self.0.next(ANSWER_LIMIT), sent) {
+                    (Ok(Some(line)), _) => line,
+                    (Ok(None), Ok(())) => return Err(connection(ErrorKind::UnexpectedEof.into())),
+                    (_, Err(error)) | (Err(error), _) => return Err(connection(error)),
+                };
+                return match serde_json::from_slice(&line).map_err(|error| connection(error.into()))? {
+                    Answer::Ok(done) => Ok(done),
+                    Answer::Error(reason) => Err(Failure::Refused(reason).into()),
+                };
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's side of the operator socket: one thread accepts connections, and each connection has a thread.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,16 +11,19 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::gpu::{CaptureProgress, WalkerCapture, WalkerRequest};
 use arctic_device_model::trace::{Filter, Subscription};
+use arctic_gpu::pci::PciDevice;
 use arctic_gpu::vfio_user::socket::{self, SocketPath};
 use arctic_gpu::vfio_user::{ServedCard, StartError};
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::saved::SavedFunction;
 use super::subscribers::{Subscriber, Subscribers};
+use super::transfer::{self, ReceivePieces, SendPieces};
 use super::{
-    Accepted, Answer, CaptureStep, LONGEST_REQUEST, Lines, MOST_CAPTURE_MIB, Raised, Request, TIME_LIMIT, send_line,
-    unmatched,
+    Accepted, Answer, CaptureStep, Done, LONGEST_REQUEST, Lines, MOST_CAPTURE_MIB, Raised, Request, TIME_LIMIT,
+    missing, send_line, unmatched,
 };
 use crate::capture::{Heading, event_lines};
 use crate::connections::{self, Client, Notices, send};
@@ -37,7 +40,7 @@ const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// The card that answers requests.
 pub trait Backend: Send + Sync + 'static {
-    /// Carries out a request other than [`Request::Trace`] and [`Request::Capture`]. Returns the answer, or the reason for which it is refused.
+    /// Carries out a request that is answered by one line. Returns the answer, or the reason for which it is refused.
     fn carry_out(&self, request: Request) -> Result<Box<RawValue>, String>;
 
     /// Subscribes to the events that `filter` selects. Fails with the reason if no event of the card can pass it.
@@ -46,6 +49,12 @@ pub trait Backend: Send + Sync + 'static {
     /// Requests the capture of a walker. Fails with the reason if the card has none that can pass the filter, or another client
     /// captures one.
     fn capture(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String>;
+
+    /// Saves the function with this number. Fails with the reason.
+    fn save(&self, function: u8, out: &mut dyn Write) -> Result<Done, String>;
+
+    /// Restores the function with this number. Fails with the reason.
+    fn restore(&self, function: u8, from: &mut dyn Read) -> Result<Done, String>;
 }
 
 /// A served card.
@@ -64,7 +73,11 @@ impl Backend for CardBackend {
             Request::Inject { error } if card.raise_hardware_error(&error) => to_raw_value(&Raised { raised: error }),
             Request::Inject { error } => return Err(format!("the card has no error {error:?}")),
             Request::ErrorRegisters {} => to_raw_value(&json!({ "registers": card.error_registers() })),
-            Request::Trace { .. } | Request::Capture { .. } => return Err("a subscription has no single answer".into()),
+            Request::Pause { function } => to_raw_value(&self.saved(function)?.pause()?),
+            Request::Resume { function } => to_raw_value(&self.saved(function)?.resume()?),
+            Request::Trace { .. } | Request::Capture { .. } | Request::Save { .. } | Request::Restore { .. } => {
+                return Err("the request is not answered by one line".into());
+            }
         };
         answer.map_err(|error| error.to_string())
     }
@@ -84,6 +97,23 @@ impl Backend for CardBackend {
         }
         let captures = card.gpu().walker_captures().ok_or("this card has no execution units")?;
         captures.capture_walker(request)
+    }
+
+    fn save(&self, function: u8, out: &mut dyn Write) -> Result<Done, String> {
+        self.saved(function)?.save(out)
+    }
+
+    fn restore(&self, function: u8, from: &mut dyn Read) -> Result<Done, String> {
+        self.saved(function)?.restore(from)
+    }
+}
+
+impl CardBackend {
+    /// The function with this number, to save it or to restore it.
+    fn saved(&self, number: u8) -> Result<SavedFunction<'_>, String> {
+        let card = self.served.card();
+        let function = card.functions().iter().find(|function| function.number().number() == number);
+        function.map(|function| SavedFunction(function)).ok_or_else(|| missing(number, card.total_vfs()))
     }
 }
 
@@ -171,6 +201,8 @@ fn serve(client: &Arc<Client<UnixStream>>, shared: &Shared) -> io::Result<()> {
                 },
                 Err(reason) => refuse(client, reason)?,
             },
+            Ok(Request::Save { function }) => return save(client, shared, function),
+            Ok(Request::Restore { function }) => return restore(client, shared, &mut lines, function),
             Ok(request) => match shared.backend.carry_out(request) {
                 Ok(value) => answer(client, value)?,
                 Err(reason) => refuse(client, reason)?,
@@ -264,6 +296,40 @@ fn capture(
         last_sent = Instant::now();
     }
     Ok(())
+}
+
+/// Sends the saved state of a function and the answer.
+fn save(client: &Client<UnixStream>, shared: &Shared, function: u8) -> io::Result<()> {
+    let send = |piece: &[u8]| match shared.stop.load(Ordering::Acquire) {
+        true => Err(io::Error::other("the card is no longer served")),
+        false => client.answer(|| transfer::send_piece(client.stream(), piece, TIME_LIMIT)),
+    };
+    let mut out = BufWriter::with_capacity(transfer::PIECE, SendPieces(send));
+    let saved = shared.backend.save(function, &mut out);
+    let saved = saved.and_then(|done| out.flush().map(|()| done).map_err(|error| error.to_string()));
+    end(client, saved)
+}
+
+/// Receives the saved state of a function and answers.
+fn restore(
+    client: &Client<UnixStream>,
+    shared: &Shared,
+    lines: &mut Lines<&UnixStream>,
+    function: u8,
+) -> io::Result<()> {
+    let mut from = ReceivePieces::new(|| match shared.stop.load(Ordering::Acquire) {
+        true => Err(io::Error::other("the card is no longer served")),
+        false => client.receive_more(|| transfer::receive_from_client(lines)),
+    });
+    end(client, shared.backend.restore(function, &mut from))
+}
+
+/// Answers, behind or before pieces.
+fn end(client: &Client<UnixStream>, result: Result<Done, String>) -> io::Result<()> {
+    match result {
+        Ok(done) => answer(client, done),
+        Err(reason) => refuse(client, reason),
+    }
 }
 
 /// Returns whether the client is still connected; what it sends is discarded.

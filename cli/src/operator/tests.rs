@@ -56,7 +56,36 @@ impl Backend for TestBackend {
             _ => Err("no such walker".into()),
         }
     }
+
+    /// Function 1 has [`STATE`] bytes, in pieces of different lengths; of function 2 the save fails after some of them.
+    fn save(&self, function: u8, out: &mut dyn Write) -> Result<Done, String> {
+        let state: Vec<u8> = (0..STATE).map(byte_at).collect();
+        let (mut rest, mut length) = (&state[..], 1);
+        while !rest.is_empty() {
+            let (piece, later) = rest.split_at(length.min(rest.len()));
+            out.write_all(piece).map_err(|error| error.to_string())?;
+            (rest, length) = (later, length * 3);
+            if function == 2 && length > 1 << 10 {
+                return Err("it has failed".into());
+            }
+        }
+        Ok(Done { function: "vf1".into() })
+    }
+
+    /// Function 1 takes the bytes that it was saved with, until their end; function 2 takes a few.
+    fn restore(&self, function: u8, from: &mut dyn Read) -> Result<Done, String> {
+        let mut state = vec![0; if function == 2 { 100 } else { STATE }];
+        from.read_exact(&mut state).map_err(|error| error.to_string())?;
+        assert!(state.iter().enumerate().all(|(at, byte)| *byte == byte_at(at)));
+        match function {
+            1 => Ok(Done { function: "vf1".into() }),
+            _ => Err("it is another one".into()),
+        }
+    }
 }
+
+/// Bytes of a saved function.
+const STATE: usize = 5_000_001;
 
 /// A capture whose file has `bytes` bytes.
 struct TestCapture {
@@ -360,4 +389,61 @@ fn captures_without_a_meaning_are_refused() {
         let refused = request_capture(&fixture.path, walker, mib).err().unwrap();
         assert_eq!(refused.to_string(), reason);
     }
+}
+
+#[test]
+fn saved_state_is_transferred() {
+    let fixture = fixture(10);
+    let open = || Connection::open(&fixture.path).unwrap();
+    let mut state = Vec::new();
+    assert_eq!(open().save(1, &mut state).unwrap().function, "vf1");
+    assert!(state.len() == STATE && state.iter().enumerate().all(|(at, byte)| *byte == byte_at(at)));
+    assert_eq!(open().restore(1, &mut &state[..]).unwrap().function, "vf1");
+    // A request that fails after a part of the transfer.
+    let refused = open().save(2, &mut Vec::new()).unwrap_err();
+    assert_eq!(refused.to_string(), "it has failed");
+    let refused = open().restore(2, &mut &state[..]).unwrap_err();
+    assert_eq!(refused.to_string(), "it is another one");
+    let refused = open().restore(1, &mut &state[..STATE - 1]).unwrap_err();
+    assert_eq!(refused.to_string(), "failed to fill whole buffer");
+    // What the function does not take is left.
+    let longer = [&state[..], &state[..]].concat();
+    open().restore(1, &mut &longer[..]).unwrap();
+    // The file fails.
+    let mut small = [0; 1000];
+    assert!(matches!(open().save(1, &mut &mut small[..]), Err(TransferError::File(_))));
+    open().request::<()>(&Request::ErrorRegisters {}).unwrap();
+}
+
+/// A client that sends no pieces, or what is none, fails its own request, and after a time.
+#[test]
+fn pieces_of_a_hostile_client_end_its_request() {
+    let fixture = fixture(10);
+    const RESTORE: &str = "{\"request\":\"restore\",\"function\":1}\n";
+    for (pieces, reason) in [
+        ("", "unexpected end of file"),
+        ("{\"piece\":1048577}\n", "a piece of 1048577 bytes, more than 1048576"),
+        ("{\"piece\":-1}\n", "the line before a piece has no length"),
+        ("{\"piece\":18446744073709551615}\n", "a piece of 18446744073709551615 bytes, more than 1048576"),
+        ("no piece\n", "the line before a piece has no length"),
+        ("{\"piece\":8}\n1234", "unexpected end of file"),
+        ("{\"piece\":0}\n", "failed to fill whole buffer"),
+    ] {
+        let text = exchange(&fixture.path, format!("{RESTORE}{pieces}").as_bytes());
+        assert_eq!(text, format!("{{\"error\":\"{reason}\"}}\n"), "{pieces}");
+    }
+    // One that waits with half a piece, and does not end its connection.
+    let mut client = UnixStream::connect(&fixture.path).unwrap();
+    client.write_all(format!("{RESTORE}{{\"piece\":8}}\n1234").as_bytes()).unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "{\"error\":\"timed out\"}\n");
+    // One that does not read what it is sent.
+    let mut client = UnixStream::connect(&fixture.path).unwrap();
+    client.write_all(b"{\"request\":\"save\",\"function\":1}\n").unwrap();
+    thread::sleep(TIME_LIMIT + Duration::from_millis(500));
+    let mut part = Vec::new();
+    client.read_to_end(&mut part).unwrap();
+    assert!(part.len() < STATE, "{} bytes", part.len());
+    assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
 }

@@ -12,6 +12,7 @@ mod operator_commands;
 mod output;
 mod silent;
 mod skipped;
+mod vf;
 
 use std::fs;
 use std::path::Path;
