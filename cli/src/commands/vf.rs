@@ -39,44 +39,31 @@ use crate::operator::{Connection, Done, Request, TransferError};
     arctic vf save vf1 - | zstd > vf1.state.zst\n  \
     arctic vf save pf ivb.state")]
 pub struct VfArgs {
-    #[command(subcommand)]
+    /// What is done
+    #[arg(value_name = "ACTION", value_enum)]
     action: Action,
-}
-
-#[derive(clap::Subcommand)]
-enum Action {
-    /// Write the state of a function to a file
-    #[command(after_help = "Example:\n  arctic vf save /tmp/card/vf1 vf1.state")]
-    Save(Transfer),
-    /// Replace the state of a function by that of a file
-    #[command(after_help = "Example:\n  arctic vf restore /tmp/card/vf1 vf1.state")]
-    Restore(Transfer),
-    /// Stop the work of a function; its contexts, requests and memory stay
-    #[command(after_help = "Example:\n  arctic vf pause /tmp/card/vf1")]
-    Pause(Target),
-    /// Continue the work of a function that is paused
-    #[command(after_help = "Example:\n  arctic vf resume /tmp/card/vf1")]
-    Resume(Target),
-}
-
-#[derive(clap::Args)]
-struct Target {
     /// The function by its path: the card's directory (`arctic serve --dir`), then vf1, vf2 ..., or pf for an integrated GPU; without
     /// the directory, of the only card of this user
     #[arg(value_name = "DIR/FUNCTION", value_parser = OsStringValueParser::new().try_map(FunctionPath::parse))]
     function: FunctionPath,
+    /// The file to write with save, or to read with restore; `-` is standard output or input
+    #[arg(value_name = "FILE", required_if_eq_any([("action", "save"), ("action", "restore")]))]
+    file: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
-#[derive(clap::Args)]
-struct Transfer {
-    #[command(flatten)]
-    target: Target,
-    /// The file; `-` is standard output or input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Action {
+    /// Write the state of a function to a file
+    Save,
+    /// Replace the state of a function by that of a file
+    Restore,
+    /// Stop the work of a function; its contexts, requests and memory stay
+    Pause,
+    /// Continue the work of a function that is paused
+    Resume,
 }
 
 /// A function of a served card.
@@ -100,41 +87,43 @@ impl FunctionPath {
 
 /// Does what the command says.
 pub fn run(arguments: &VfArgs) -> Result<()> {
-    match &arguments.action {
-        Action::Save(transfer) => save(transfer),
-        Action::Restore(transfer) => restore(transfer),
-        Action::Pause(target) => request(target, &Request::Pause { function: target.function.number }, "paused"),
-        Action::Resume(target) => request(target, &Request::Resume { function: target.function.number }, "continues"),
+    let function = arguments.function.number;
+    match (arguments.action, &arguments.file) {
+        (Action::Save, Some(file)) => save(arguments, file),
+        (Action::Restore, Some(file)) => restore(arguments, file),
+        (Action::Pause, None) => request(arguments, &Request::Pause { function }, "paused"),
+        (Action::Resume, None) => request(arguments, &Request::Resume { function }, "continues"),
+        // The parser requires the file of the others.
+        (_, _) => Err(usage(anyhow!("only save and restore have a file"))),
     }
 }
 
 /// A connection to the card of a function, and the path of its socket.
-fn open(target: &Target) -> Result<(Connection, PathBuf)> {
-    let path = operator_socket(target.function.card.as_deref())?;
+fn open(arguments: &VfArgs) -> Result<(Connection, PathBuf)> {
+    let path = operator_socket(arguments.function.card.as_deref())?;
     let connection = Connection::open(&path).map_err(|error| super::failure(&path, &error.into()))?;
     Ok((connection, path))
 }
 
 /// Has a request about a function carried out.
-fn request(target: &Target, request: &Request, what: &str) -> Result<()> {
-    let (mut connection, path) = open(target)?;
+fn request(arguments: &VfArgs, request: &Request, what: &str) -> Result<()> {
+    let (mut connection, path) = open(arguments)?;
     let done: Done = connection.request(request).map_err(|failure| super::failure(&path, &failure))?;
-    match target.json {
+    match arguments.json {
         true => Ok(stdout::line(serde_json::json!({ "function": done.function, "state": what }))?),
         false => Ok(stdout::line(format_args!("{} {what}", done.function))?),
     }
 }
 
-fn save(transfer: &Transfer) -> Result<()> {
-    let Transfer { target, file } = transfer;
+fn save(arguments: &VfArgs, file: &Path) -> Result<()> {
     let to_stdout = file.as_os_str() == "-";
-    if to_stdout && target.json {
+    if to_stdout && arguments.json {
         return Err(usage(anyhow!("--json and the file `-` are both standard output")));
     }
-    let (mut connection, path) = open(target)?;
-    let name = name_of(target.function.number);
+    let (mut connection, path) = open(arguments)?;
+    let name = name_of(arguments.function.number);
     let status: Status = connection.request(&Request::Status {}).map_err(|failure| super::failure(&path, &failure))?;
-    let function = status.functions.iter().find(|function| function.number() == target.function.number);
+    let function = status.functions.iter().find(|function| function.number() == arguments.function.number);
     let expected = function.map_or(0, |function| function.memory_bytes);
     let mut counted = Counted::new(format!("saving {name}"), expected)?;
     let out: Box<dyn Write> = match to_stdout {
@@ -142,7 +131,7 @@ fn save(transfer: &Transfer) -> Result<()> {
         false => Box::new(File::create(file).with_context(|| format!("{} cannot be created", file.display()))?),
     };
     let mut out = BufWriter::with_capacity(1 << 20, out);
-    let saved = connection.save(target.function.number, &mut counted.around(&mut out));
+    let saved = connection.save(arguments.function.number, &mut counted.around(&mut out));
     let saved = saved.and_then(|done| out.flush().map(|()| done).map_err(TransferError::File));
     let done = saved.map_err(|error| {
         if !to_stdout {
@@ -158,11 +147,10 @@ fn save(transfer: &Transfer) -> Result<()> {
         }
     })?;
     let bytes = counted.end();
-    if to_stdout { Ok(()) } else { report(target, &done, "saved", file, bytes) }
+    if to_stdout { Ok(()) } else { report(arguments, &done, "saved", file, bytes) }
 }
 
-fn restore(transfer: &Transfer) -> Result<()> {
-    let Transfer { target, file } = transfer;
+fn restore(arguments: &VfArgs, file: &Path) -> Result<()> {
     let (from, expected): (Box<dyn Read>, u64) = match file.as_os_str() == "-" {
         true => (Box::new(io::stdin().lock()), 0),
         false => {
@@ -171,22 +159,22 @@ fn restore(transfer: &Transfer) -> Result<()> {
             (Box::new(opened), bytes)
         }
     };
-    let (connection, path) = open(target)?;
-    let name = name_of(target.function.number);
+    let (connection, path) = open(arguments)?;
+    let name = name_of(arguments.function.number);
     let mut counted = Counted::new(format!("restoring {name}"), expected)?;
-    let done = connection.restore(target.function.number, &mut counted.around(from));
+    let done = connection.restore(arguments.function.number, &mut counted.around(from));
     let done = done.map_err(|error| match error {
         _ if counted.interrupted() => anyhow!("{name} was not restored: interrupted; it is empty, as after a reset"),
         TransferError::Request(failure) => super::failure(&path, &failure),
         TransferError::File(error) => anyhow!("{} cannot be read: {error}", file.display()),
     })?;
     let bytes = counted.end();
-    report(target, &done, "restored", file, bytes)
+    report(arguments, &done, "restored", file, bytes)
 }
 
-fn report(target: &Target, done: &Done, what: &str, file: &Path, bytes: u64) -> Result<()> {
+fn report(arguments: &VfArgs, done: &Done, what: &str, file: &Path, bytes: u64) -> Result<()> {
     let function = &done.function;
-    if target.json {
+    if arguments.json {
         let file = file.to_string_lossy();
         return Ok(stdout::line(serde_json::json!({ "function": function, what: file, "bytes": bytes }))?);
     }
