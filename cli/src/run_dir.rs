@@ -37,7 +37,7 @@ pub use running::NotFound;
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 const MAX_SOCKET_PATH_BYTES: usize = 107;
 /// The directory of the operator socket.
-const OPERATOR: &str = "operator";
+pub const OPERATOR: &str = "operator";
 const LOCK: &str = "lock";
 const REPORT: &str = "report.json";
 /// The report while it is being written.

@@ -3,14 +3,17 @@
 //!
 //! QEMU is taken from the cache that `arctic boot` fills. It exits before the guest's first instruction.
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use arctic_guest_runner::artifacts::{self, Own, Qemu};
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::progress::StderrProgress;
-use arctic_test_support::served::Served;
+use arctic_test_support::poll::eventually;
+use arctic_test_support::served::{ChildProcess, Served};
 use serde_json::{Value, json};
 
 /// Serves a card in `dir`. Reads the server's output up to the line for which `is_last` holds.
@@ -112,4 +115,41 @@ fn qemu_starts_with_the_documents_arguments() {
     let text: Vec<_> = document["qemu"].as_array().unwrap().iter().map(quoted).collect();
     let found = start(&qemu, &text.join(" "), "");
     assert_eq!(found.as_ref().map(|(functions, _)| *functions), Ok(10), "{found:?}");
+}
+
+/// QEMU does not transfer the state of the card, and refuses to migrate and to save a machine that `arctic qemu` has started.
+#[test]
+fn qemu_refuses_to_migrate_the_card() {
+    // The program finds QEMU in the cache.
+    artifacts::obtain(&Own::default(), &Cache::open().unwrap(), &StderrProgress::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, socket) = (dir.path().join("disk"), dir.path().join("qmp"));
+    File::create(&disk).unwrap().set_len(1 << 20).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+    command.args(["qemu", "--card", "small", "--no-console", "--memory", "512", "--disk"]).arg(&disk).arg("--");
+    command.args(["-S", "-qmp"]).arg(format!("unix:{},server=on,wait=off", socket.display()));
+    let mut process = ChildProcess::spawn(command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::null()));
+    let mut monitor = None;
+    eventually("QEMU listens", || {
+        monitor = UnixStream::connect(&socket).ok();
+        monitor.is_some() || process.try_wait().unwrap().is_some()
+    });
+    let mut monitor = monitor.expect("QEMU runs");
+    let mut answers = BufReader::new(monitor.try_clone().unwrap()).lines();
+    let mut query = |question: Value| {
+        writeln!(monitor, "{question}").unwrap();
+        let answers = answers.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+        answers.into_iter().find(|answer| answer.get("return").or(answer.get("error")).is_some()).unwrap()
+    };
+    query(json!({ "execute": "qmp_capabilities" }));
+    let file = format!("file:{}", dir.path().join("saved").display());
+    let refused = query(json!({ "execute": "migrate", "arguments": { "uri": file } }));
+    let reason = refused["error"]["desc"].as_str().unwrap_or_default();
+    assert!(reason.contains("'the-card-cannot-be-migrated' does not support live migration"), "{refused}");
+    let command = json!({ "execute": "human-monitor-command", "arguments": { "command-line": "savevm one" } });
+    let refused = query(command);
+    let reason = refused["return"].as_str().unwrap_or_default();
+    assert!(reason.contains("'the-card-cannot-be-migrated' does not support live migration"), "{refused}");
+    query(json!({ "execute": "quit" }));
+    assert_eq!(process.wait().unwrap().code(), Some(0));
 }

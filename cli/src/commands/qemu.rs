@@ -27,6 +27,7 @@ use super::card_args::{CardArgs, VfArgs};
 use super::serve::connection::{self, Connection, Functions};
 use super::stdout::{complain, print};
 use super::usage;
+use crate::run_dir::OPERATOR;
 
 /// Start a card and QEMU with any guest: a disk image, a kernel with an initrd, or what QEMU's own arguments describe.
 ///
@@ -39,6 +40,8 @@ use super::usage;
 /// The guest's first serial port is on this terminal, for a kernel with console=ttyS0. Ctrl-C goes to the guest; Ctrl-A X
 /// ends QEMU, Ctrl-A C changes between the guest and QEMU's monitor. Without a terminal on stdin, and with --no-console,
 /// Ctrl-C ends QEMU and the card.
+///
+/// QEMU refuses to migrate or save the machine, because it does not transfer the state of the card.
 ///
 /// With --print nothing is started: the output is the command line of the card and that of QEMU.
 ///
@@ -121,6 +124,8 @@ fn printed_dir() -> PathBuf {
     let root = variable("XDG_RUNTIME_DIR").or_else(|| variable("TMPDIR")).unwrap_or_else(|| "/tmp".into());
     root.join("arctic-card")
 }
+/// Name of the drive for which QEMU refuses to migrate, as its error has it.
+const REFUSES_MIGRATION: &str = "the-card-cannot-be-migrated";
 /// First bytes of a qcow2 image.
 const QCOW2: [u8; 4] = *b"QFI\xfb";
 
@@ -184,7 +189,9 @@ impl Args {
         Ok(options)
     }
 
-    /// QEMU's arguments for the machine and the card, with the card's sockets in `dir`.
+    /// QEMU's arguments for the machine and the card, with the card's sockets in `dir`, and for a drive that makes QEMU refuse to
+    /// migrate or save the machine. QEMU 11.1 would do so without the state of the card; it has no option that refuses it, but a drive
+    /// of this format does, without a device in the guest.
     fn card_arguments(&self, options: &Options, dir: &Path) -> Vec<String> {
         let functions = Functions {
             vfs: options.functions.vfs(),
@@ -196,7 +203,11 @@ impl Args {
             bars: BarSpace::of(options.integrated),
             memory: self.memory,
         };
-        Connection::at(String::new(), dir, PathBuf::new().into(), functions).qemu
+        let mut arguments = Connection::at(String::new(), dir, PathBuf::new().into(), functions).qemu;
+        let folder = dir.join(OPERATOR).to_string_lossy().replace(',', ",,");
+        let refusing = format!("driver=vvfat,node-name={REFUSES_MIGRATION},read-only=off,rw=on,dir={folder}");
+        arguments.extend(["-blockdev".into(), refusing]);
+        arguments
     }
 
     /// QEMU's arguments for the guest: processors, firmware, disk in its `format`, drive with the image `compute`, kernel and
@@ -363,6 +374,7 @@ mod tests {
             "-machine q35,memory-backend=ram -object memory-backend-memfd,id=ram,size=4G,share=on -m 4G",
             "-cpu max,phys-bits=46",
             r#"-device {"addr":"10.0","bus":"pcie.0","driver":"vfio-user-pci","id":"pf""#,
+            "-blockdev driver=vvfat,node-name=the-card-cannot-be-migrated,read-only=off,rw=on,dir=/c/operator",
             "-smp 2 -display none -serial mon:stdio",
             "-drive file=a,,b.img,format=raw,if=none,id=disk -device virtio-blk-pci,drive=disk,addr=1.0",
         ] {
