@@ -117,8 +117,8 @@ pub const CARD: &[Job] = &[
     },
     Job {
         name: "migrate",
-        minutes: 5,
-        tests: "a busy VF that is saved, moved and restored 100 times by xe, in one guest",
+        minutes: 12,
+        tests: "a busy VF that is saved, moved and restored 100 times by xe, with three guests and with one, also with Linux 7.3",
         paths: &["device-model/xehpg/src/guc/migration.rs", "device-model/xehpg/src/guc/saved.rs"],
         steps: &[
             "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- a_busy_vf_is_migrated",

@@ -13,7 +13,7 @@ use arctic_guest_runner::card::Functions;
 use arctic_guest_runner::clocks::{self, INCONCLUSIVE, WrongClock};
 use arctic_guest_runner::devices::Place;
 use arctic_guest_runner::driver::Driver;
-use arctic_guest_runner::guest_process::Options;
+use arctic_guest_runner::guest_process::{Apart, Options};
 use arctic_guest_runner::interrupt::Interrupted;
 use arctic_guest_runner::progress::StderrProgress;
 use arctic_guest_runner::skipped;
@@ -59,6 +59,12 @@ pub struct Args {
     /// Give each VF a separate guest, in addition to the PF's guest, which provisions them
     #[arg(long, requires = "vfs", conflicts_with_all = ["provision", "run", "shell"])]
     split: bool,
+    /// The newest kernel of this Debian suite in the PF's guest alone, with --split
+    #[arg(long, value_name = "SUITE", value_enum, requires = "split")]
+    pf_debian: Option<Suite>,
+    /// The newest kernel of this Debian suite in the VFs' guests alone, with --split
+    #[arg(long, value_name = "SUITE", value_enum, requires = "split")]
+    vf_debian: Option<Suite>,
     /// Provisioner of the VFs: `driver` (the PF driver in its guest), or `config` (the card file; no guest has the PF)
     #[arg(long, value_name = "BY", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
     provision: String,
@@ -66,10 +72,11 @@ pub struct Args {
     /// VFs and xe
     #[arg(long, requires = "vfs", conflicts_with_all = ["split", "provision", "run", "shell", "no_card"])]
     passthrough: bool,
-    /// Migrate VF 1 this many times instead of the other workloads, in one guest with the PF and all VFs: xe saves it, gives it
-    /// another range of the GGTT and restores it, while all engines of each VF are busy
+    /// Migrate VF 1 this many times after the work of the VFs, each tenth time twice at once: the PF's xe saves it, gives it
+    /// another range of the GGTT and restores it, while all engines of each VF are busy. In one guest with the PF and all VFs, or
+    /// with --split; then the processors of VF 1's guest are stopped meanwhile
     #[arg(long, value_name = "N", requires = "vfs", value_parser = clap::value_parser!(u32).range(1..=100_000),
-        conflicts_with_all = ["split", "provision", "passthrough", "compute", "run", "shell", "no_card"])]
+        conflicts_with_all = ["provision", "passthrough", "compute", "run", "shell", "no_card"])]
     migrate: Option<u32>,
     /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
     #[arg(long, conflicts_with_all = ["passthrough", "no_card"])]
@@ -215,12 +222,13 @@ impl Args {
         if self.compute && options.driver != Driver::Xe {
             return Err(usage(anyhow::anyhow!("--compute needs xe: omit --driver {}", options.driver)));
         }
-        Ok(Options { compute: self.compute, packages: self.packages.clone(), ..options })
+        let apart = Apart { pf: self.pf_debian, vfs: self.vf_debian };
+        Ok(Options { apart, compute: self.compute, packages: self.packages.clone(), ..options })
     }
 
     fn functions(&self) -> Functions {
         if let (Some(vfs), Some(rounds)) = (self.vfs.vfs, self.migrate) {
-            return Functions::Migrating { vfs, rounds };
+            return Functions::Migrating { vfs, rounds, split: self.split };
         }
         match (self.vfs.vfs, self.provision.as_str()) {
             (None, _) => Functions::Physical,
@@ -344,7 +352,8 @@ mod tests {
             ("--vfs 3 --split", Functions::Split(3), "flex170"),
             ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
             ("--vfs 2 --passthrough --json", Functions::Passthrough(2), "flex170"),
-            ("--vfs 2 --migrate 5", Functions::Migrating { vfs: 2, rounds: 5 }, "flex170"),
+            ("--vfs 2 --migrate 5", Functions::Migrating { vfs: 2, rounds: 5, split: false }, "flex170"),
+            ("--vfs 2 --migrate 5 --split", Functions::Migrating { vfs: 2, rounds: 5, split: true }, "flex170"),
             ("--vfs 2 --provision driver --shell", Functions::Together(2), "flex170"),
             ("--vfs 1 --provision config --run ls", Functions::Provisioned(1), "flex170"),
         ] {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod run;
-use run::{CLASSES, all_worked, arctic, list, one_guest, others, vfs_work_twice};
+use run::{CLASSES, all_worked, arctic, list, migrations, one_guest, others};
 
 /// Debian's xe probes, a workload runs on every engine, the test picture is correct, and the kernel log has no errors.
 /// Proves V13-027 and contract B, E and F as used by a driver.
@@ -66,12 +66,16 @@ fn boots_and_works_on_every_engine(driver: &str) {
 }
 
 /// Three virtual functions and their physical function in one guest of upstream QEMU: xe provisions, enables and probes
-/// them, a workload runs on every engine class of each, they are disabled, and the sequence is repeated. Proves V13-001
-/// and contract C and D as used by both drivers.
+/// them, a workload runs on every engine class of each, they are disabled, and enabled again. Then the first is migrated twice while all
+/// have work. Proves V13-001 and contract C and D as used by both drivers.
 #[test]
-fn vfs_are_enabled_work_and_are_disabled_twice() {
+fn vfs_are_enabled_work_and_are_migrated() {
     let _one = one_guest();
-    vfs_work_twice(3);
+    let (status, report) = arctic(&["boot", "--vfs", "3", "--migrate", "2"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, 3, &CLASSES);
+    assert_eq!(migrations(&report), 2);
 }
 
 /// VFs provisioned from the card file probe and work although no guest has the physical function.

@@ -48,15 +48,10 @@ pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
     }
 }
 
-pub const CLASSES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
-
-/// Boots one guest with the PF and `vfs` VFs, which are enabled, run workloads and are disabled, twice.
-pub fn vfs_work_twice(vfs: usize) {
-    let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string()]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    all_worked(&report, vfs, &CLASSES);
-    for again in ["vfs enabled again", &format!("vf{vfs}: work again"), "vfs disabled again"] {
-        assert!(report["results"].as_array().unwrap().iter().any(|result| result["test"] == again), "{again}");
-    }
+/// Number of migrations of a run.
+pub fn migrations(report: &Value) -> usize {
+    let steps = report["steps"].as_array().unwrap().iter();
+    steps.filter(|step| step["name"].as_str().is_some_and(|name| name.starts_with("migration "))).count()
 }
+
+pub const CLASSES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];

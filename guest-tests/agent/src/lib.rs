@@ -25,7 +25,7 @@ mod info;
 pub mod kernel_log;
 mod load;
 mod mapping;
-mod migrate;
+pub mod migrate;
 pub mod number;
 mod observation;
 pub mod passthrough;

@@ -36,8 +36,8 @@ const MOST_SECONDS: u64 = 3600;
 /// Which engines are loaded, and for how long.
 #[derive(Debug, clap::Args)]
 pub struct Load {
-    /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95. They are busy one after the other if
-    /// that is possible, and otherwise at the same time
+    /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95; `all` is each engine. They are busy one
+    /// after the other if that is possible, and otherwise at the same time
     #[arg(value_name = "ENGINE=PERCENT", required = true)]
     engines: Vec<EngineLoad>,
     /// How long, in seconds
@@ -94,11 +94,13 @@ struct Report {
 /// looked at from outside.
 pub fn run(load: &Load) -> Result<()> {
     let device = Device::open(load.device.as_deref())?;
-    let engines = load
-        .engines
-        .iter()
-        .map(|wanted| Ok((find(&device, &wanted.name)?, wanted.percent)))
-        .collect::<Result<Vec<_>>>()?;
+    let mut engines = Vec::new();
+    for EngineLoad { name, percent } in &load.engines {
+        match name.as_str() {
+            "all" => engines.extend(device.engines()?.into_iter().map(|engine| (engine, *percent))),
+            name => engines.push((find(&device, name)?, *percent)),
+        }
+    }
     let address = Sysfs::default().address_of(&device.path).context("the render node has no device")?;
     let pmu = Pmu::of_card(&address).ok();
     let seconds = if load.until_eof { MOST_SECONDS } else { load.seconds };
@@ -148,7 +150,8 @@ pub fn run(load: &Load) -> Result<()> {
         Ok(())
     })?;
     let a0 = clocks.map(|BusyClocks { busy, seconds }| busy * seconds);
-    println!("{}", serde_json::to_string(&Report { seconds: duration.as_secs_f64(), engines: busy, a0 })?);
+    let seconds = begin.elapsed().min(duration).as_secs_f64();
+    println!("{}", serde_json::to_string(&Report { seconds, engines: busy, a0 })?);
     thread::sleep(Duration::from_secs(1));
     Ok(())
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic guest migrate`: enables virtual functions, saves the first one, gives it another range of the GGTT, restores and
 //! resumes it, by the files that xe's PF driver has in debugfs (`xe_sriov_pf_debugfs.c`, `xe_tile_sriov_pf_debugfs.c`). The
-//! function's driver, which is in the same guest, recovers from the migration; the program that uses it is stopped
-//! meanwhile, as the processors of a guest of its own would be.
+//! function's driver recovers from the migration. If it is in the same guest, the program that uses the function is stopped
+//! meanwhile; if it is in a guest of its own, the host stops that guest's processors on request.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+mod share;
+mod user;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use anyhow::{Context, Result, ensure};
 
+use self::share::Share;
+use self::user::{BusyFunction, GuestOfFunction, Program, User};
+pub use self::user::{CONTINUE, FAILED, RECOVERED, RECOVERY, STOP};
 use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
@@ -22,27 +24,27 @@ use super::report::{self, StepReport, StepsReport};
 use super::sysfs::Sysfs;
 use crate::pci_address::CARD_ADDRESS;
 
-/// What the VF's driver logs when it has recovered, and when it has not (`xe_gt_sriov_vf.c`).
-const RECOVERED: &str = "migration recovery ended";
-const FAILED: &str = "migration recovery failed";
-/// Time for the recovery.
-const RECOVERY: Duration = Duration::from_secs(30);
-/// Polling interval of the kernel log.
-const POLL: Duration = Duration::from_millis(2);
-/// Time that the load has to be on the engines before a migration.
-const BUSY: Duration = Duration::from_millis(300);
 /// Largest piece of a stream that is written at once.
 const PIECE: usize = 1 << 20;
+/// Each migration with such a number is two: the function is migrated again before its driver has recovered.
+const TWICE: u32 = 10;
+/// Time for which the share of the second function is measured before the migrations.
+const SHARE_BEFORE: Duration = Duration::from_secs(5);
 
 /// The function that is migrated.
 const VF: u8 = 1;
-/// What each function is provisioned with: file and value. The GGTT has room for a further range.
-const GGTT_QUOTA: (&str, &str) = ("tile0/ggtt_quota", "268435456");
-const QUOTAS: [(&str, &str); 4] = [
-    GGTT_QUOTA,
-    ("tile0/vram_quota", "100663296"),
-    ("tile0/gt0/contexts_quota", "256"),
-    ("tile0/gt0/doorbells_quota", "4"),
+/// Size of its range of the GGTT, and the sizes of the range that the spare function has after the first, second and third move. The
+/// driver gives out the highest range that is free, and the spare function is given its first one, of size [`GGTT`], before the others.
+/// So the range of the migrated function begins elsewhere after each move.
+const GGTT: u64 = 256 << 20;
+const GGTT_OF_SPARE: [u64; 3] = [GGTT / 2, 0, GGTT];
+const GGTT_QUOTA: &str = "tile0/ggtt_quota";
+/// What each function is provisioned with: file and value.
+const QUOTAS: [(&str, u64); 4] = [
+    (GGTT_QUOTA, GGTT),
+    ("tile0/vram_quota", 96 << 20),
+    ("tile0/gt0/contexts_quota", 256),
+    ("tile0/gt0/doorbells_quota", 4),
 ];
 
 /// How many functions, and how often.
@@ -58,6 +60,13 @@ pub struct Migrate {
     /// PCI address of the physical function
     #[arg(long, value_name = "ADDRESS", default_value = CARD_ADDRESS)]
     pf: String,
+    /// Only provision and enable the virtual functions, for guests of their own
+    #[arg(long)]
+    prepare: bool,
+    /// The virtual functions are enabled and have guests of their own. The host stops the first one's guest when the file `stop`
+    /// appears in DIR, and continues it when the file `continue` appears; it removes the file when that is done
+    #[arg(long, value_name = "DIR", conflicts_with = "prepare")]
+    guests: Option<PathBuf>,
     /// Write the results to FILE as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -79,95 +88,148 @@ struct Times {
 /// Migrates the function, and prints and reports a step for each migration. Returns true if all were right, and so was the work of
 /// all functions.
 pub fn run(migrate: &Migrate) -> Result<bool> {
-    let mut steps = Vec::new();
-    let done = Migration::begin(migrate, &mut steps).and_then(|migration| migration.run(migrate, &mut steps));
+    let mut steps = Steps(Vec::new());
+    let done = match migrate.prepare {
+        true => steps.take("virtual functions enabled", || {
+            provision(migrate, &Files::new(&migrate.pf))?;
+            let sysfs = Sysfs::default();
+            sysfs.set_autoprobe(&migrate.pf, false)?;
+            sysfs.set_vfs(&migrate.pf, migrate.vfs)?;
+            Ok(((), String::new()))
+        }),
+        false => Migration::begin(migrate, &mut steps).and_then(|migration| migration.run(migrate, &mut steps)),
+    };
     if let Err(error) = done {
         // That of the step that has not ended.
-        let name = if steps.is_empty() { "virtual functions".to_owned() } else { format!("step {}", steps.len() + 1) };
-        add(&mut steps, StepReport { name, problem: Some(format!("{error:#}")), ..StepReport::default() });
+        let name =
+            if steps.0.is_empty() { "virtual functions".to_owned() } else { format!("step {}", steps.0.len() + 1) };
+        steps.add(StepReport { name, problem: Some(format!("{error:#}")), ..StepReport::default() });
     }
-    let report = StepsReport { ok: steps.iter().all(|step| step.ok), steps };
+    let report = StepsReport { ok: steps.0.iter().all(|step| step.ok), steps: steps.0 };
     if let Some(path) = &migrate.out {
         report::write_json(path, &report).with_context(|| format!("write {}", path.display()))?;
     }
     Ok(report.ok)
 }
 
-/// Adds a step and prints its line.
-fn add(steps: &mut Vec<StepReport>, step: StepReport) {
-    println!("{}", step.line());
-    steps.push(step);
+/// The steps that have ended.
+struct Steps(Vec<StepReport>);
+
+impl Steps {
+    /// Adds a step and prints its line.
+    fn add(&mut self, step: StepReport) {
+        println!("{}", step.line());
+        self.0.push(step);
+    }
+
+    /// Carries out a step, which returns its result and figures, and adds it.
+    fn take<T>(&mut self, name: &str, step: impl FnOnce() -> Result<(T, String)>) -> Result<T> {
+        let begin = Instant::now();
+        let (result, detail) = step()?;
+        let (name, seconds) = (name.to_owned(), begin.elapsed().as_secs_f64());
+        self.add(StepReport { name, ok: true, seconds, detail, ..StepReport::default() });
+        Ok(result)
+    }
+}
+
+/// Gives each function its quotas, and a range of the GGTT to the one that is not enabled.
+fn provision(migrate: &Migrate, files: &Files) -> Result<()> {
+    files.put(migrate.vfs + 1, GGTT_QUOTA, GGTT)?;
+    for (vf, (name, value)) in (1..=migrate.vfs).flat_map(|vf| QUOTAS.map(|quota| (vf, quota))) {
+        files.put(vf, name, value)?;
+    }
+    Ok(())
 }
 
 /// The functions with their work.
 struct Migration {
-    sysfs: Sysfs,
     files: Files,
-    /// PCI address and render node of each function.
+    user: User,
+    /// Programs that use the other functions in this guest.
+    others: Vec<BusyFunction>,
+    /// Render nodes of all functions in this guest, with their PCI addresses.
     nodes: Vec<(String, PathBuf)>,
-    loads: Vec<BusyFunction>,
+    /// Of the second function.
+    share: Option<Share>,
+    /// Number of moves to another range.
+    moves: usize,
 }
 
 impl Migration {
-    /// Enables the functions and keeps them busy.
-    fn begin(migrate: &Migrate, steps: &mut Vec<StepReport>) -> Result<Migration> {
-        let begin = Instant::now();
-        let (sysfs, files) = (Sysfs::default(), Files::new(&migrate.pf));
-        for (vf, (name, value)) in (1..=migrate.vfs).flat_map(|vf| QUOTAS.map(|quota| (vf, quota))) {
-            files.put(vf, name, value)?;
+    /// Enables the functions, unless they have guests, and keeps them busy.
+    fn begin(migrate: &Migrate, steps: &mut Steps) -> Result<Migration> {
+        let files = Files::new(&migrate.pf);
+        let share = if migrate.vfs < 2 { None } else { Some(Share::of_function(&migrate.pf, 2)?) };
+        if let Some(folder) = &migrate.guests {
+            let user = User::Guest(GuestOfFunction::new(folder));
+            return Ok(Migration { files, user, others: Vec::new(), nodes: Vec::new(), share, moves: 0 });
         }
-        sysfs.set_vfs(&migrate.pf, migrate.vfs)?;
-        let mut nodes = Vec::new();
-        for vf in 1..=migrate.vfs {
-            let address = sysfs.virtual_function(&migrate.pf, vf);
-            let address = address.with_context(|| format!("virtual function {vf} did not appear"))?;
-            let node = sysfs.render_node(&address).with_context(|| format!("xe does not drive {address}"))?;
-            nodes.push((address, Path::new("/dev/dri").join(node)));
-        }
-        let loads = nodes.iter().map(|(_, node)| BusyFunction::start(node)).collect::<Result<Vec<_>>>()?;
-        let (name, seconds) = ("virtual functions enabled and busy".to_owned(), begin.elapsed().as_secs_f64());
-        add(steps, StepReport { name, ok: true, seconds, ..StepReport::default() });
-        Ok(Migration { sysfs, files, nodes, loads })
+        steps.take("virtual functions enabled and busy", || {
+            provision(migrate, &files)?;
+            let sysfs = Sysfs::default();
+            sysfs.set_vfs(&migrate.pf, migrate.vfs)?;
+            let mut nodes = Vec::new();
+            for vf in 1..=migrate.vfs {
+                let address = sysfs.virtual_function(&migrate.pf, vf);
+                let address = address.with_context(|| format!("virtual function {vf} did not appear"))?;
+                let node = sysfs.render_node(&address).with_context(|| format!("xe does not drive {address}"))?;
+                nodes.push((address, Path::new("/dev/dri").join(node)));
+            }
+            let mut loads = nodes.iter().map(|(_, node)| BusyFunction::start(node)).collect::<Result<Vec<_>>>()?;
+            let others = loads.split_off(1);
+            let user = User::Program(Program::new(loads.pop().context("there is no virtual function")?)?);
+            Ok((Migration { files, user, others, nodes, share, moves: 0 }, String::new()))
+        })
     }
 
-    fn run(mut self, migrate: &Migrate, steps: &mut Vec<StepReport>) -> Result<()> {
-        let mut log = KernelLog::open()?;
+    fn run(mut self, migrate: &Migrate, steps: &mut Steps) -> Result<()> {
+        let before = self.share.as_mut().map(|share| share.measure(SHARE_BEFORE)).transpose()?;
+        let share = self.share.as_mut().map(Share::begin).transpose()?;
         for number in 1..=migrate.rounds {
-            let begin = Instant::now();
-            let detail = self.migrate(migrate.vfs + 1, number % 2 == 1, &mut log)?;
-            let (name, seconds) = (format!("migration {number}"), begin.elapsed().as_secs_f64());
-            add(steps, StepReport { name, ok: true, seconds, detail, ..StepReport::default() });
+            let twice = number % TWICE == 0;
+            let name = format!("migration {number}{}", if twice { ", twice" } else { "" });
+            let migrated = steps.take(&name, || Ok(((), self.migrate(migrate.vfs + 1, twice)?)));
+            if migrated.is_err() {
+                self.user.release();
+            }
+            migrated?;
         }
-        let begin = Instant::now();
-        for load in self.loads {
-            load.end()?;
+        if let (Some(share), Some(before), Some(begin)) = (&mut self.share, before, share) {
+            let during = share.since(&begin)?;
+            steps.add(share::step(before, during));
         }
-        for (address, node) in &self.nodes {
-            works(node).with_context(|| format!("{address} after the migrations"))?;
+        if migrate.guests.is_some() {
+            return Ok(());
         }
-        self.sysfs.set_vfs(&migrate.pf, 0)?;
-        let (name, seconds) = ("results of all functions".to_owned(), begin.elapsed().as_secs_f64());
-        add(steps, StepReport { name, ok: true, seconds, ..StepReport::default() });
-        Ok(())
+        steps.take("results of all functions", || {
+            self.user.end()?;
+            for load in self.others {
+                load.end()?;
+            }
+            for (address, node) in &self.nodes {
+                works(node).with_context(|| format!("{address} after the migrations"))?;
+            }
+            Sysfs::default().set_vfs(&migrate.pf, 0)?;
+            Ok(((), String::new()))
+        })
     }
 
     /// Migrates the first function. Returns figures.
-    fn migrate(&mut self, spare: u8, takes: bool, log: &mut KernelLog) -> Result<String> {
-        let (Some((address, _)), Some(load)) = (self.nodes.first(), self.loads.first_mut()) else {
-            bail!("there is no virtual function");
-        };
-        let before = self.files.range(address)?;
-        let stopped = load.stop()?;
-        let Times { pause, save, restore, bytes } = self.files.migrate(VF, spare, takes)?;
-        let begin = Instant::now();
-        log.wait()?;
-        let recovery = begin.elapsed().as_secs_f64();
-        let range = self.files.range(address)?;
-        ensure!(range != before, "the range of the GGTT is {before}, as before");
-        load.go_on(stopped)?;
-        Ok(format!(
-            "{bytes} bytes, pause {pause:.3} s, save {save:.2} s, restore {restore:.2} s, recovery {recovery:.3} s, GGTT {range}"
-        ))
+    fn migrate(&mut self, spare: u8, twice: bool) -> Result<String> {
+        self.user.stop()?;
+        let mut detail = String::new();
+        for _ in 0..if twice { 2 } else { 1 } {
+            let before = self.files.range(VF)?;
+            let of_spare = GGTT_OF_SPARE[self.moves % GGTT_OF_SPARE.len()];
+            self.moves += 1;
+            let Times { pause, save, restore, bytes } = self.files.migrate(VF, (spare, of_spare))?;
+            let range = self.files.range(VF)?;
+            ensure!(range != before, "the range of the GGTT is {before}, as before");
+            detail +=
+                &format!("{bytes} bytes, pause {pause:.3} s, save {save:.2} s, restore {restore:.2} s, GGTT {range}, ");
+        }
+        let recovery = self.user.go_on()?;
+        Ok(format!("{detail}recovery {recovery:.3} s"))
     }
 }
 
@@ -185,22 +247,20 @@ fn works(node: &Path) -> Result<()> {
 /// The driver's files.
 struct Files {
     folder: PathBuf,
-    debugfs: PathBuf,
 }
 
 impl Files {
     fn new(pf: &str) -> Files {
-        let debugfs = PathBuf::from("/sys/kernel/debug/dri");
-        Files { folder: debugfs.join(pf).join("sriov"), debugfs }
+        Files { folder: Path::new("/sys/kernel/debug/dri").join(pf).join("sriov") }
     }
 
     fn of(&self, vf: u8, name: &str) -> PathBuf {
         self.folder.join(format!("vf{vf}")).join(name)
     }
 
-    fn put(&self, vf: u8, name: &str, value: &str) -> Result<()> {
+    fn put(&self, vf: u8, name: &str, value: u64) -> Result<()> {
         let path = self.of(vf, name);
-        fs::write(&path, value).with_context(|| format!("write of {value} to {}", path.display()))
+        fs::write(&path, value.to_string()).with_context(|| format!("write of {value} to {}", path.display()))
     }
 
     fn get(&self, vf: u8, name: &str) -> Result<Vec<u8>> {
@@ -208,37 +268,33 @@ impl Files {
         fs::read(&path).with_context(|| format!("read of {}", path.display()))
     }
 
-    /// The range of the GGTT that the function's driver uses.
-    fn range(&self, address: &str) -> Result<String> {
-        let path = self.debugfs.join(address).join("tile0/gt0/vf/self_config");
+    /// The range of the GGTT that the function has.
+    fn range(&self, vf: u8) -> Result<String> {
+        let path = self.folder.join("pf/tile0/ggtt_provisioned");
         let text = fs::read_to_string(&path).with_context(|| format!("read of {}", path.display()))?;
-        let range = text.lines().find_map(|line| line.trim().strip_prefix("GGTT range:"));
-        Ok(range.with_context(|| format!("no range of the GGTT in {text:?}"))?.trim().to_owned())
+        range_in(&text, vf).with_context(|| format!("no range of VF {vf} in {text:?}"))
     }
 
-    /// Saves the function, moves it, restores and resumes it. `takes`: its old range is given to the spare function; otherwise that
-    /// gives back the one that it has.
-    fn migrate(&self, vf: u8, spare: u8, takes: bool) -> Result<Times> {
-        let (quota, bytes) = GGTT_QUOTA;
+    /// Saves the function, moves it, restores and resumes it. The spare function gets a range of this size instead of the one that
+    /// it has.
+    fn migrate(&self, vf: u8, (spare, of_spare): (u8, u64)) -> Result<Times> {
         let begin = Instant::now();
         let mut last = 0.0;
         let mut since = || {
             let now = begin.elapsed().as_secs_f64();
             now - std::mem::replace(&mut last, now)
         };
-        self.put(vf, "pause", "1")?;
+        self.put(vf, "pause", 1)?;
         let pause = since();
-        self.put(vf, "save", "1")?;
+        self.put(vf, "save", 1)?;
         let stream = self.get(vf, "migration_data")?;
         // Ends the save: an error if not all of it was read.
         self.get(vf, "save")?;
         let save = since();
-        // The driver gives out the highest range that is free.
-        let of_spare = if takes { bytes } else { "0" };
-        for (function, value) in [(vf, "0"), (spare, of_spare), (vf, bytes)] {
-            self.put(function, quota, value)?;
+        for (function, value) in [(vf, 0), (spare, of_spare), (vf, GGTT)] {
+            self.put(function, GGTT_QUOTA, value)?;
         }
-        self.put(vf, "restore", "1")?;
+        self.put(vf, "restore", 1)?;
         let path = self.of(vf, "migration_data");
         let mut file = OpenOptions::new().write(true).open(&path)?;
         for piece in stream.chunks(PIECE) {
@@ -247,110 +303,34 @@ impl Files {
         drop(file);
         self.get(vf, "restore")?;
         let restore = since();
-        self.put(vf, "resume", "1")?;
+        self.put(vf, "resume", 1)?;
         Ok(Times { pause, save, restore, bytes: stream.len() })
     }
 }
 
-/// A program that keeps all engines of a function busy.
-struct BusyFunction(Child);
-
-/// The program is stopped.
-struct Stopped;
-
-impl BusyFunction {
-    fn start(node: &Path) -> Result<BusyFunction> {
-        let device = Device::open(Some(node))?;
-        let loads: Vec<String> = device.engines()?.iter().map(|engine| format!("{}=80", engine.name())).collect();
-        // By its name: the image has a script that runs it by the loader of its libraries.
-        let mut command = Command::new("arctic");
-        command.args(["guest", "load", "--until-eof", "--device"]).arg(node).args(loads);
-        let mut load = BusyFunction(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?);
-        thread::sleep(Duration::from_secs(2));
-        load.runs()?;
-        Ok(load)
-    }
-
-    /// Fails if the program has ended.
-    fn runs(&mut self) -> Result<()> {
-        match self.0.try_wait()? {
-            None => Ok(()),
-            Some(status) => bail!("the program that uses the function has ended: {status}"),
-        }
-    }
-
-    fn signal(&self, signal: Signal) -> Result<()> {
-        kill_process(Pid::from_child(&self.0), signal).context("the program that uses the function cannot be signalled")
-    }
-
-    fn stop(&mut self) -> Result<Stopped> {
-        thread::sleep(BUSY);
-        self.runs()?;
-        self.signal(Signal::STOP)?;
-        Ok(Stopped)
-    }
-
-    fn go_on(&mut self, Stopped: Stopped) -> Result<()> {
-        self.signal(Signal::CONT)?;
-        thread::sleep(BUSY);
-        self.runs()
-    }
-
-    /// Lets the program end. It fails if one of its batches has not ended well.
-    fn end(mut self) -> Result<()> {
-        drop(self.0.stdin.take());
-        let status = self.0.wait()?;
-        ensure!(status.success(), "the program that uses the function: {status}");
-        Ok(())
-    }
+/// The range of a function in the list of the driver, a line each: `VF1:	0xbee00000-0xfedfffff	(1.00 GiB)`.
+fn range_in(list: &str, vf: u8) -> Option<String> {
+    let name = format!("VF{vf}:");
+    let line = list.lines().find_map(|line| line.trim().strip_prefix(&name))?;
+    Some(line.split_whitespace().next()?.to_owned())
 }
 
-impl Drop for BusyFunction {
-    fn drop(&mut self) {
-        // Fails if it has ended.
-        let _ = self.signal(Signal::CONT);
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The kernel's log from now on.
-struct KernelLog(File);
-
-impl KernelLog {
-    fn open() -> Result<KernelLog> {
-        let path = "/dev/kmsg";
-        let mut options = OpenOptions::new();
-        let file =
-            options.read(true).custom_flags(libc::O_NONBLOCK).open(path).with_context(|| format!("open {path}"))?;
-        let mut log = KernelLog(file);
-        while log.line()?.is_some() {}
-        Ok(log)
+    #[test]
+    fn the_range_is_that_of_the_function() {
+        let list = "VF1:\t0xbee00000-0xfedfffff\t(1.00 GiB)\nVF12:\t0x1000-0x1fff\t(4.00 KiB)\n";
+        assert_eq!(range_in(list, 1).as_deref(), Some("0xbee00000-0xfedfffff"));
+        assert_eq!(range_in(list, 12).as_deref(), Some("0x1000-0x1fff"));
+        assert_eq!(range_in(list, 2), None);
     }
 
-    /// The next line, if there is one.
-    fn line(&mut self) -> Result<Option<String>> {
-        let mut bytes = [0; 8192];
-        match self.0.read(&mut bytes) {
-            Ok(read) => Ok(Some(String::from_utf8_lossy(&bytes[..read]).into_owned())),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            // Lines were overwritten.
-            Err(error) if error.raw_os_error() == Some(libc::EPIPE) => Ok(Some(String::new())),
-            Err(error) => Err(error).context("read of the kernel's log"),
-        }
-    }
-
-    /// Waits until the function's driver has recovered.
-    fn wait(&mut self) -> Result<()> {
-        let begin = Instant::now();
-        while begin.elapsed() < RECOVERY {
-            match self.line()? {
-                Some(line) if line.contains(RECOVERED) => return Ok(()),
-                Some(line) if line.contains(FAILED) => bail!("the function's driver: {}", line.trim()),
-                Some(_) => {}
-                None => thread::sleep(POLL),
-            }
-        }
-        bail!("the function's driver has not logged `{RECOVERED}` within {} s", RECOVERY.as_secs())
+    /// Each move gives the spare function another size, also from one round of the sizes to the next.
+    #[test]
+    fn the_spare_function_has_another_size_after_each_move() {
+        let sizes = GGTT_OF_SPARE.iter().cycle();
+        assert!(sizes.clone().zip(sizes.skip(1)).take(6).all(|(one, next)| one != next));
     }
 }

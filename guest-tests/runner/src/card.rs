@@ -95,12 +95,14 @@ pub enum Functions {
     Together(u8),
     /// One guest has the PF and this number of VFs behind a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests.
     Passthrough(u8),
-    /// One guest has the PF, this number of VFs, and one more that is not enabled. The first VF is migrated.
+    /// The first VF is migrated. The card has one more VF than these, which is not enabled.
     Migrating {
         /// Number of VFs that are enabled.
         vfs: u8,
         /// Number of migrations.
         rounds: u32,
+        /// Whether each VF has a guest of its own, beside that of the PF; otherwise one guest has all.
+        split: bool,
     },
     /// One guest has the PF and, for each VF, a function with configuration space only (`vfN-config-only`). Each VF is assigned to
     /// a separate guest.
@@ -123,10 +125,10 @@ impl Functions {
     fn arguments(self, place: Place) -> Vec<String> {
         let further = match self {
             Self::Physical => return Vec::new(),
-            Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => {
+            Self::Together(_) | Self::Passthrough(_) | Self::Migrating { split: false, .. } => {
                 vec!["--pf-address".to_owned(), place.address(0)]
             }
-            Self::Split(_) => vec!["--split".to_owned()],
+            Self::Split(_) | Self::Migrating { split: true, .. } => vec!["--split".to_owned()],
             Self::Provisioned(_) => ["--provision", "config"].map(str::to_owned).into(),
         };
         ["--vfs".to_owned(), self.vfs().to_string()].into_iter().chain(further).collect()
@@ -140,8 +142,10 @@ impl Functions {
             std::iter::once("pf.sock".to_owned()).chain(vfs).collect()
         };
         match self {
-            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => behind(""),
-            Self::Split(_) => behind("-config-only"),
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { split: false, .. } => {
+                behind("")
+            }
+            Self::Split(_) | Self::Migrating { split: true, .. } => behind("-config-only"),
             Self::Provisioned(_) => Vec::new(),
         }
     }
@@ -149,10 +153,15 @@ impl Functions {
     /// The VFs that have separate guests.
     pub fn apart(self) -> std::ops::RangeInclusive<u8> {
         let last = match self {
-            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { .. } => 0,
-            Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) | Self::Migrating { split: false, .. } => 0,
+            Self::Split(vfs) | Self::Provisioned(vfs) | Self::Migrating { vfs, split: true, .. } => vfs,
         };
         1..=last
+    }
+
+    /// Whether the PF has a guest and each VF another one.
+    pub fn split(self) -> bool {
+        matches!(self, Self::Split(_) | Self::Migrating { split: true, .. })
     }
 
     /// The socket of VF `vf` for a separate guest.

@@ -29,6 +29,8 @@ type Reading = (f64, Instant);
 pub struct Clocks {
     first: Vec<Reading>,
     last: VecDeque<Reading>,
+    /// Seconds for which the guest was stopped, by the host's clock; its own has not run then.
+    stopped: f64,
 }
 
 impl Clocks {
@@ -49,9 +51,14 @@ impl Clocks {
 
     /// Handles a line of the control port: `clock SECONDS`. Other lines are ignored.
     pub fn record(&mut self, line: &str, at: Instant) {
-        if let Some(seconds) = line.strip_prefix("clock ").and_then(|rest| rest.trim().parse().ok()) {
-            self.add(seconds, at);
+        if let Some(seconds) = line.strip_prefix("clock ").and_then(|rest| rest.trim().parse::<f64>().ok()) {
+            self.add(seconds + self.stopped, at);
         }
+    }
+
+    /// The guest was stopped by the host for this time.
+    pub fn stopped(&mut self, duration: Duration) {
+        self.stopped += duration.as_secs_f64();
     }
 
     /// Compares the clock of the guest called `guest` with the host's. Returns `None` if its readings span less than a
@@ -139,6 +146,19 @@ mod tests {
             let comparison = run(rate, 20.0, 0.0).unwrap();
             assert_eq!(comparison.differ, differ, "{comparison}");
             assert!((comparison.guest_seconds - rate * comparison.host_seconds).abs() < 0.02, "{comparison}");
+        }
+    }
+
+    /// A guest that was stopped for a part of the run has a clock that stood still meanwhile.
+    #[test]
+    fn a_stopped_guest_has_no_wrong_clock() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        for (stopped, differ) in [(6, false), (0, true), (3, true)] {
+            let mut clocks = Clocks::default();
+            clocks.record("clock 4.0", start);
+            clocks.stopped(second * stopped);
+            clocks.record("clock 14.0", start + second * 16);
+            assert_eq!(clocks.compare("guest").unwrap().differ, differ, "{stopped} s");
         }
     }
 

@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::artifacts::{self, Own, Parts};
+use crate::artifacts::{self, Own, Parts, Suite};
 use crate::cache::Cache;
 use crate::card::{self, CardProcess, CardReport, Functions, Memory, Served};
 use crate::devices::Place;
 use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
+use crate::monitor::Monitor;
 use crate::number::count;
 use crate::process::{self, POLL_INTERVAL};
 use crate::progress::Progress;
@@ -33,6 +34,8 @@ pub struct Options {
     pub program: PathBuf,
     /// User-supplied components.
     pub own: Own,
+    /// Suites with other kernels for the PF's guest, and for the guests of VFs, if these have guests of their own.
+    pub apart: Apart,
     /// The card's file or name for `arctic serve --card`; `None` boots without a card.
     pub card: Option<String>,
     /// PCI device ID of the card.
@@ -74,12 +77,22 @@ pub struct Options {
     pub qemu_arguments: String,
 }
 
+/// Kernels of the guests in a run with several guests, if they have another one than [`Options::own`] says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Apart {
+    /// The suite with the kernel of the PF's guest.
+    pub pf: Option<Suite>,
+    /// The suite with the kernel of the VFs' guests.
+    pub vfs: Option<Suite>,
+}
+
 impl Options {
     /// The defaults with `program` as the server of `card`, a card file or its name; `device` is its PCI device ID.
     pub fn new(program: PathBuf, card: &str, device: u16) -> Self {
         Self {
             program,
             own: Own::default(),
+            apart: Apart::default(),
             card: Some(card.into()),
             device,
             integrated: false,
@@ -166,6 +179,11 @@ impl GuestSpec {
         Self { name: format!("vf{vf}"), sockets: vec![Functions::virtual_socket(vf)], memory: MEMORY_OF_MANY }
     }
 
+    /// Whether this is the guest of one VF in a run with several guests.
+    fn is_vf(&self) -> bool {
+        self.name.starts_with("vf")
+    }
+
     /// Returns the name of this guest's file or directory `what`.
     pub fn file(&self, what: &str) -> String {
         match self.name.as_str() {
@@ -180,6 +198,8 @@ pub struct Setup<'a> {
     options: &'a Options,
     /// The components in use.
     pub parts: Parts,
+    /// Those of the VFs' guests, if these may have another kernel.
+    vf_parts: Option<Parts>,
     cache: Cache,
     compute: Option<ComputeDrive>,
     /// Directory of this run's logs.
@@ -201,7 +221,16 @@ impl<'a> Setup<'a> {
             bail!("the directory to share, {}, does not exist", share.display());
         }
         let cache = Cache::open()?;
-        let parts = artifacts::obtain(&options.own, &cache, progress)?;
+        let of = |suite: Option<Suite>| match suite {
+            Some(suite) => {
+                let own = Own { kernel: None, modules: None, suite: Some(suite), ..options.own.clone() };
+                artifacts::obtain(&own, &cache, progress)
+            }
+            None => artifacts::obtain(&options.own, &cache, progress),
+        };
+        let Apart { pf, vfs } = options.apart;
+        let parts = of(pf)?;
+        let vf_parts = if (pf, vfs) == (None, None) { None } else { Some(of(vfs)?) };
         let compute = match options.compute {
             true => {
                 let stack = artifacts::compute(&cache, options.own.newest, &options.packages, progress)?;
@@ -216,12 +245,18 @@ impl<'a> Setup<'a> {
         };
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
         let folder = fs::canonicalize(folder)?;
-        Ok(Self { options, parts, cache, compute, folder })
+        Ok(Self { options, parts, vf_parts, cache, compute, folder })
+    }
+
+    /// The components of the guest in `spec`.
+    pub fn parts_of(&self, spec: &GuestSpec) -> &Parts {
+        self.vf_parts.as_ref().filter(|_| spec.is_vf()).unwrap_or(&self.parts)
     }
 
     /// Versions of the components.
     pub fn versions(&self) -> BTreeMap<String, String> {
         let mut versions = self.parts.versions.clone();
+        versions.extend(self.vf_parts.iter().map(|parts| ("kernel of VFs".to_owned(), parts.kernel.release.clone())));
         versions.extend(self.compute.iter().flat_map(|drive| drive.versions.clone()));
         versions
     }
@@ -248,8 +283,14 @@ impl<'a> Setup<'a> {
         Ok(results)
     }
 
-    /// Builds a bootable guest image. `job` is the script that init runs; `tests` names additional IGT programs.
-    pub fn build_image(&self, job: String, tests: &[String], progress: &dyn Progress) -> Result<File> {
+    /// Builds a bootable image for the guest in `spec`. `job` is the script that init runs; `tests` names additional IGT programs.
+    pub fn build_image(
+        &self,
+        spec: &GuestSpec,
+        job: String,
+        tests: &[String],
+        progress: &dyn Progress,
+    ) -> Result<File> {
         // An unnamed file: it is freed when the last process closes it, even after a crash.
         let mut image = tempfile::tempfile_in(&self.folder).context("the image file cannot be created")?;
         let placeholder = TempDir::with_prefix_in("firmware-", &self.folder)?;
@@ -277,7 +318,7 @@ impl<'a> Setup<'a> {
             passthrough: self.passthrough(),
             compute: self.compute.is_some(),
         };
-        image::build(&self.parts, &extra, &self.cache, &mut image, progress)?;
+        image::build(self.parts_of(spec), &extra, &self.cache, &mut image, progress)?;
         Ok(image)
     }
 
@@ -304,7 +345,7 @@ impl<'a> Setup<'a> {
         let machine = Machine {
             qemu: &self.parts.qemu,
             bios: self.parts.uefi.as_deref(),
-            kernel: &self.parts.kernel,
+            kernel: &self.parts_of(spec).kernel,
             image,
             memory: self.options.guest_memory(spec.memory),
             functions: &functions,
@@ -320,6 +361,7 @@ impl<'a> Setup<'a> {
             viommu: self.options.viommu,
             requester: requester.as_deref(),
             further: &self.options.qemu_arguments,
+            monitored: matches!(self.options.functions, Functions::Migrating { split: true, .. }),
             tsc_khz: tsc::host_khz(),
             append: &self.options.append,
             console: &console,
@@ -412,6 +454,11 @@ impl RunningGuest {
                 return Ok(GuestEvent::Silence);
             }
         }
+    }
+
+    /// Its monitor, if it has one.
+    pub fn monitor(&mut self) -> Option<&mut Monitor> {
+        self.running.monitor.as_mut()
     }
 
     /// Time at which the VM was started.

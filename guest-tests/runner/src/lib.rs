@@ -15,6 +15,7 @@ pub mod host_load;
 pub mod igt;
 pub mod image;
 pub mod interrupt;
+pub mod monitor;
 pub mod nested;
 pub mod process;
 pub mod progress;

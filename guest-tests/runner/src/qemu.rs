@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 use crate::artifacts::{Kernel, Qemu};
 use crate::devices::{self, BarSpace, Device, KERNEL_ARGUMENTS, Place};
 use crate::driver::Driver;
+use crate::monitor::Monitor;
 use crate::path;
 use crate::process::Child;
 use crate::tsc;
@@ -94,6 +95,8 @@ pub struct Machine<'a> {
     pub further: &'a str,
     /// TSC frequency of the guest in kHz, if known ([`tsc::host_khz`]).
     pub tsc_khz: Option<u32>,
+    /// Whether the VM has a monitor.
+    pub monitored: bool,
     /// Additional kernel arguments, placed last so that they take precedence.
     pub append: &'a str,
     /// File for the complete kernel log.
@@ -155,10 +158,12 @@ pub struct Running {
     pub events: Receiver<Event>,
     /// The host's end of the interactive console.
     pub terminal: UnixStream,
+    /// Its monitor, if it has one.
+    pub monitor: Option<Monitor>,
 }
 
 impl Machine<'_> {
-    fn arguments(&self, ports: &[(Port, RawFd)]) -> Result<Vec<OsString>> {
+    fn arguments(&self, ports: &[(Port, RawFd)], monitor: Option<RawFd>) -> Result<Vec<OsString>> {
         let processor = if self.passthrough { &NESTING } else { &PLAIN };
         let machine = devices::machine(self.memory, processor.model, BarSpace::of(self.integrated));
         let mut arguments: Vec<OsString> = machine.into_iter().map(OsString::from).collect();
@@ -197,6 +202,10 @@ impl Machine<'_> {
             add("-chardev", format!("socket,id={name},fd={fd}").into());
             let kind = if *port == Port::Terminal { "virtconsole" } else { "virtserialport" };
             add("-device", format!("{kind},bus=ports.0,chardev={name},name={name}").into());
+        }
+        if let Some(fd) = monitor {
+            add("-chardev", format!("socket,id=monitor,fd={fd}").into());
+            add("-mon", "chardev=monitor,mode=control".into());
         }
         let shares = [("results", Some(self.results), RESULTS_SLOT), ("share", self.share, SHARE_SLOT)];
         for (tag, folder, slot) in shares {
@@ -257,16 +266,24 @@ impl Machine<'_> {
             theirs.push((port, qemus));
         }
         let fds: Vec<(Port, RawFd)> = theirs.iter().map(|(port, socket)| (*port, socket.as_raw_fd())).collect();
+        let (monitor, qemus_monitor) = match self.monitored {
+            true => {
+                let (ours, qemus) = UnixStream::pair().context("no socket pair for QEMU's monitor")?;
+                (Some(Monitor::new(ours)?), Some(qemus))
+            }
+            false => (None, None),
+        };
+        let monitor_fd = qemus_monitor.as_ref().map(AsRawFd::as_raw_fd);
         let messages =
             File::create(self.messages).with_context(|| format!("{} cannot be created", self.messages.display()))?;
         let mut command = self.qemu.command();
-        command.args(self.arguments(&fds)?);
+        command.args(self.arguments(&fds, monitor_fd)?);
         command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
         let ports = fds.iter().map(|(_, fd)| *fd);
-        inherit(&mut command, ports.chain([self.image.as_raw_fd()]).collect());
+        inherit(&mut command, ports.chain([self.image.as_raw_fd()]).chain(monitor_fd).collect());
         let process = Child::spawn(&mut command, "QEMU")?;
         let terminal = terminal.context("the VM has no terminal port")?;
-        Ok(Running { process, events, terminal })
+        Ok(Running { process, events, terminal, monitor })
     }
 }
 
@@ -336,6 +353,7 @@ mod tests {
             viommu: None,
             requester: None,
             further: "",
+            monitored: false,
             console: Path::new("/c"),
             messages: Path::new("/q"),
         }
@@ -356,7 +374,7 @@ mod tests {
             machine.viommu = Some(viommu);
             machine.requester = Some(Path::new("/s/ecam.sock"));
             let arguments: Vec<String> =
-                machine.arguments(&[]).unwrap().into_iter().map(|word| word.into_string().unwrap()).collect();
+                machine.arguments(&[], None).unwrap().into_iter().map(|word| word.into_string().unwrap()).collect();
             let position = |text: &str| arguments.iter().position(|word| word.contains(text)).expect(text);
             let order = [
                 "memory-backend-memfd",
@@ -382,7 +400,7 @@ mod tests {
         let functions = [PathBuf::from("/s/pf.sock")];
         let machine =
             Machine { integrated: true, place: Place::INTEGRATED, ..machine(&qemu, &kernel, &image, &functions) };
-        let arguments = machine.arguments(&[]).unwrap();
+        let arguments = machine.arguments(&[], None).unwrap();
         let all: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
         assert!(all.iter().any(|word| word.contains("\"addr\":\"2.0\"")), "{all:?}");
         assert!(!all.iter().any(|word| word.contains("force_probe")), "{all:?}");
@@ -408,7 +426,7 @@ mod tests {
             append: " tsc_early_khz=1000000 ",
             ..machine(&qemu, &kernel, &image, &functions)
         };
-        let arguments = machine.arguments(&[]).unwrap();
+        let arguments = machine.arguments(&[], None).unwrap();
         // The guest's clock uses the host's TSC frequency. User-supplied arguments are last.
         let command_line = "console=ttyS0,115200 tsc=reliable no_timer_check ignore_loglevel panic=1 \
             tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
@@ -423,7 +441,7 @@ mod tests {
         let text = |argument: &OsString| argument.to_string_lossy().into_owned();
         assert!(!arguments.iter().any(|argument| text(argument).contains("iommu")));
         // The IOMMU precedes the functions.
-        let nested = Machine { passthrough: true, append: "iommu.strict=1", ..machine }.arguments(&[]).unwrap();
+        let nested = Machine { passthrough: true, append: "iommu.strict=1", ..machine }.arguments(&[], None).unwrap();
         let nested: Vec<String> = nested.iter().map(text).collect();
         let position = |start: &str| nested.iter().position(|argument| argument.starts_with(start)).unwrap();
         assert!(position("intel-iommu") < position("{"));
@@ -447,11 +465,11 @@ mod tests {
         let kernel = Kernel { image: bad.into(), modules: "/m".into(), release: "7.2".into(), hz: None };
         let machine =
             |functions| Machine { share: Some(bad), console: bad, ..machine(&qemu, &kernel, &image, functions) };
-        let arguments = machine(&[]).arguments(&[]).unwrap();
+        let arguments = machine(&[]).arguments(&[], None).unwrap();
         let has = |wanted: &[u8]| arguments.iter().any(|argument| argument.as_bytes() == wanted);
         assert!(has(b"/bad\xff,x") && has(b"file,id=console,path=/bad\xff,,x"), "{arguments:?}");
         assert!(has(b"local,id=share,path=/bad\xff,,x,security_model=none,multidevs=remap"), "{arguments:?}");
-        let error = machine(&[bad.join("pf.sock")]).arguments(&[]).unwrap_err().to_string();
+        let error = machine(&[bad.join("pf.sock")]).arguments(&[], None).unwrap_err().to_string();
         assert!(error.contains("is not UTF-8"), "{error}");
     }
 }

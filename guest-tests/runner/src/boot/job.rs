@@ -19,9 +19,14 @@ pub(super) const STEPS_REPORT: &str = "steps.json";
 pub(super) const GO: &str = "go";
 /// Created by the host to make the PF guest disable the VFs.
 pub(super) const FINISH: &str = "finish";
-/// Marks sent by the job: before the VFs are enabled, and after they have completed their work, while still enabled.
+/// Marks sent by the job: before the VFs are enabled, after they have completed their work, while still enabled, and after the
+/// migrations.
 pub(super) const BEFORE: &str = "before";
 pub(super) const WORKED: &str = "worked";
+pub(super) const MIGRATED: &str = "migrated";
+
+/// Waits for the host's start signal.
+const WAIT_FOR_GO: &str = "while [ ! -e /mnt/go ]; do sleep 0.1; done\n";
 
 /// The `arctic guest vfs` steps with the VFs in the same guest as the PF: name, report file, and whether the VFs exist
 /// afterwards.
@@ -45,7 +50,7 @@ pub(super) enum Part {
         /// Number of VFs that are enabled.
         vfs: u8,
     },
-    /// Migrates VF 1, which is in the same guest, while the others work on.
+    /// Runs work on the VFs in the same guest, enables them again, and migrates VF 1 while the others work on.
     Migrating {
         /// Number of VFs that are enabled.
         vfs: u8,
@@ -57,8 +62,17 @@ pub(super) enum Part {
         /// Number of VFs.
         vfs: u8,
     },
+    /// The PF guest: enables VFs for other guests, and migrates VF 1.
+    Migrator {
+        /// Number of VFs.
+        vfs: u8,
+        /// Number of migrations.
+        rounds: u32,
+    },
     /// A VF guest: waits for the host's start signal and runs its work.
     Consumer,
+    /// A VF guest that keeps all engines busy until the host's other signal, and runs its work then.
+    BusyConsumer,
 }
 
 impl Part {
@@ -67,9 +81,22 @@ impl Part {
         match functions {
             Functions::Together(vfs) => Self::All { vfs },
             Functions::Passthrough(vfs) => Self::Outer { vfs },
-            Functions::Migrating { vfs, rounds } => Self::Migrating { vfs, rounds },
+            Functions::Migrating { vfs, rounds, split: false } => Self::Migrating { vfs, rounds },
             _ => Self::All { vfs: 0 },
         }
+    }
+
+    /// The job of the PF's guest in a run with several guests.
+    pub(super) fn of_pf(functions: Functions) -> Self {
+        match functions {
+            Functions::Migrating { vfs, rounds, .. } => Self::Migrator { vfs, rounds },
+            _ => Self::Provider { vfs: functions.vfs() },
+        }
+    }
+
+    /// The job of each VF's guest.
+    pub(super) fn of_vf(functions: Functions) -> Self {
+        if let Functions::Migrating { .. } = functions { Self::BusyConsumer } else { Self::Consumer }
     }
 
     /// The shell commands of the job. They set STATUS.
@@ -113,9 +140,17 @@ impl Part {
             Self::Outer { vfs } => {
                 format!("arctic guest passthrough --pf {card} --vfs {vfs} --out /mnt/{STEPS_REPORT}\nSTATUS=$?\n")
             }
-            Self::Migrating { vfs, rounds } => format!(
-                "arctic guest migrate --pf {card} --vfs {vfs} --rounds {rounds} --out /mnt/{STEPS_REPORT}\nSTATUS=$?\n"
-            ),
+            Self::Migrating { vfs, rounds } => {
+                let [(_, up, _), (_, down, _), ..] = STEPS;
+                format!(
+                    "CHANGED=0\necho mark {BEFORE} >&3\n\
+                     arctic guest vfs --pf {card} --count {vfs} --out /mnt/{up} || CHANGED=1\n\
+                     echo mark {WORKED} >&3\n\
+                     arctic guest vfs --pf {card} --count 0 --out /mnt/{down} || CHANGED=1\n\
+                     arctic guest migrate --pf {card} --vfs {vfs} --rounds {rounds} --out /mnt/{STEPS_REPORT}\nSTATUS=$?\n\
+                     [ $CHANGED = 0 ] || STATUS=1\n"
+                )
+            }
             Self::Provider { vfs } => {
                 let [(_, up, _), (_, down, _), ..] = STEPS;
                 format!(
@@ -128,18 +163,36 @@ impl Part {
                      else STATUS=1; fi\n"
                 )
             }
-            Self::Consumer => format!(
-                "echo waiting >&3\n\
-                 while [ ! -e /mnt/{GO} ]; do sleep 0.1; done\n\
-                 {of_vf}echo mark {WORKED} >&3\n"
+            Self::Migrator { vfs, rounds } => {
+                let (_, down, _) = STEPS[1];
+                format!(
+                    "echo mark {BEFORE} >&3\nSTATUS=0\n\
+                     if arctic guest migrate --pf {card} --vfs {vfs} --prepare; then\n\
+                     echo vfs {vfs} >&3\n{WAIT_FOR_GO}\
+                     arctic guest migrate --pf {card} --vfs {vfs} --rounds {rounds} --guests /mnt \
+                     --out /mnt/{STEPS_REPORT} || STATUS=1\n\
+                     echo mark {MIGRATED} >&3\n\
+                     while [ ! -e /mnt/{FINISH} ]; do sleep 0.1; done\n\
+                     arctic guest vfs --pf {card} --count 0 --out /mnt/{down} || STATUS=1\n\
+                     else STATUS=1; fi\n"
+                )
+            }
+            Self::Consumer => format!("echo waiting >&3\n{WAIT_FOR_GO}{of_vf}echo mark {WORKED} >&3\n"),
+            Self::BusyConsumer => format!(
+                "echo waiting >&3\n{WAIT_FOR_GO}BUSY=0\n\
+                 (while [ ! -e /mnt/{FINISH} ]; do sleep 0.5; done) | arctic guest load --until-eof all=80 &\n\
+                 LOAD=$!\n\
+                 arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || BUSY=1\n\
+                 wait $LOAD || BUSY=1\n\
+                 {of_vf}echo mark {WORKED} >&3\n[ $BUSY = 0 ] || STATUS=1\n"
             ),
         }
     }
 }
 
-/// The steps with VFs in the same guest as the PF. In a run with kernels the VFs are enabled once.
-pub(super) fn steps(compute: bool) -> &'static [(&'static str, &'static str, bool)] {
-    if compute { &STEPS[..2] } else { &STEPS }
+/// The steps with VFs in the same guest as the PF. In a run with kernels or migrations `arctic guest vfs` enables them once.
+pub(super) fn steps(once: bool) -> &'static [(&'static str, &'static str, bool)] {
+    if once { &STEPS[..2] } else { &STEPS }
 }
 
 /// Returns the script for `part`.
@@ -202,7 +255,9 @@ mod tests {
             Part::Migrating { vfs: 2, rounds: 100 },
             Part::Outer { vfs: 2 },
             Part::Provider { vfs: 3 },
+            Part::Migrator { vfs: 2, rounds: 100 },
             Part::Consumer,
+            Part::BusyConsumer,
         ] {
             for compute in [false, true] {
                 let text = of_part(part, &options(compute));

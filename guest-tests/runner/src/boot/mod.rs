@@ -5,6 +5,7 @@
 mod checks;
 mod compute;
 mod job;
+mod migration;
 mod multi_guest;
 mod orchestrator;
 mod serial;
@@ -156,7 +157,7 @@ impl BootReport {
 /// Runs the boot scenario selected by `options` and `mode`. Returns an error only if no result is available; failed
 /// checks are in the report.
 pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<BootReport> {
-    let several = *mode == Mode::Work && matches!(options.functions, Functions::Split(_) | Functions::Provisioned(_));
+    let several = *mode == Mode::Work && !options.functions.apart().is_empty();
     if several {
         multi_guest::check_memory(options)?;
     }
@@ -193,7 +194,7 @@ fn alone(
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let spec = GuestSpec::only(options.functions);
-    let image = setup.build_image(job::only(mode, options), &[], progress)?;
+    let image = setup.build_image(&spec, job::only(mode, options), &[], progress)?;
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
     let mut server = setup.serve(1, progress)?;
@@ -261,9 +262,13 @@ fn alone(
         } else {
             checks::check_guest(&mut report, &evidence);
         }
-        if let Functions::Together(vfs) = options.functions {
-            let steps = job::steps(options.compute);
-            vf_checks::together(&mut report, &evidence, vfs, &marks, steps);
+        let once = match options.functions {
+            Functions::Together(vfs) => Some((vfs, options.compute)),
+            Functions::Migrating { vfs, .. } => Some((vfs, true)),
+            _ => None,
+        };
+        if let Some((vfs, once)) = once {
+            vf_checks::together(&mut report, &evidence, vfs, &marks, job::steps(once));
         }
         if let Some(card) = &card {
             report.results.push(checks::registers(card));

@@ -11,8 +11,10 @@ use anyhow::{Context, Result, bail};
 use super::checks::{self, Evidence, Role};
 use super::compute;
 use super::job::{self, FINISH, GO, Part};
+use super::migration::Requests;
 use super::orchestrator::{GuestId, Orchestrator, Order};
 use super::serial::{Follower, Step};
+use super::steps;
 use super::vf_checks::{self, Marks};
 use super::{BootReport, Mode, Sink};
 use crate::card::Functions;
@@ -45,6 +47,8 @@ struct MultiGuestRun<'a> {
     consumer: File,
     orchestrator: Orchestrator,
     marks: Marks,
+    /// What the PF's guest requests of the host, and the number of migrations, in a run with migrations.
+    requests: Option<(Requests, u32)>,
 }
 
 /// Total memory of this host in MiB.
@@ -64,7 +68,7 @@ pub(super) fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
 
 /// Fails if the host has too little memory for the guests of the run.
 pub(super) fn check_memory(options: &Options) -> Result<()> {
-    let guests = u64::from(options.functions.vfs()) + u64::from(matches!(options.functions, Functions::Split(_)));
+    let guests = u64::from(*options.functions.apart().end()) + u64::from(options.functions.split());
     let each = options.guest_memory(MEMORY_OF_MANY);
     host_memory().map_or(Ok(()), |total| fits(guests, each, total))
 }
@@ -76,10 +80,11 @@ pub(super) fn run(
     sink: &mut dyn Sink,
     progress: &dyn Progress,
 ) -> Result<BootReport> {
-    let vfs = options.functions.vfs();
-    let held = matches!(options.functions, Functions::Split(_));
-    let image = |part| setup.build_image(job::of_part(part, options), &[], progress);
-    let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
+    let functions = options.functions;
+    let (vfs, held) = (*functions.apart().end(), functions.split());
+    let image = |spec, part| setup.build_image(&spec, job::of_part(part, options), &[], progress);
+    let provider = held.then(|| image(GuestSpec::physical(functions), Part::of_pf(functions))).transpose()?;
+    let consumer = image(GuestSpec::virtual_function(1), Part::of_vf(functions))?;
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
     let orchestrator = Orchestrator::new(held, vfs);
@@ -95,9 +100,16 @@ pub(super) fn run(
         guest_runs: Vec::new(),
         orchestrator,
         marks: Marks::default(),
+        requests: match functions {
+            Functions::Migrating { rounds, .. } => {
+                let folder = setup.results(&GuestSpec::physical(functions))?;
+                Some((Requests::new(&folder)?, rounds))
+            }
+            _ => None,
+        },
     };
     stage.run(sink)?;
-    let MultiGuestRun { server, guest_runs, marks, .. } = stage;
+    let MultiGuestRun { server, guest_runs, marks, requests, .. } = stage;
     let card = server.stop()?;
     report.seconds = start.elapsed().as_secs_f64();
     for guest_run in &guest_runs {
@@ -114,6 +126,7 @@ pub(super) fn run(
             report.taint = guest.taint;
             report.status = guest.status;
         }
+        let parts = setup.parts_of(&guest_run.spec);
         let evidence = Evidence {
             driver: options.driver,
             name: &guest_run.spec.name,
@@ -122,15 +135,28 @@ pub(super) fn run(
             guest,
             log: &checks::console_text(&guest_run.console)?,
             results: &setup.results(&guest_run.spec)?,
-            own_kernel: setup.parts.kernel_is_own,
-            mei_gsc: modules::has_mei_gsc(&setup.parts)?,
+            own_kernel: parts.kernel_is_own,
+            mei_gsc: modules::has_mei_gsc(parts)?,
             compute: &if options.compute { compute::alone(options.place, vf.is_none()) } else { Vec::new() },
         };
         let before = report.results.len();
-        let card = checks::check_guest(&mut report, &evidence);
-        match vf {
-            Some(vf) => vf_checks::apart(&mut report, &evidence, vf, before, card),
-            None => vf_checks::provider(&mut report, &evidence),
+        match (vf, &requests) {
+            (Some(vf), migrating) => {
+                let card = checks::check_guest(&mut report, &evidence);
+                if migrating.is_some() {
+                    vf_checks::rounds(&mut report, &evidence, "rounds");
+                }
+                vf_checks::apart(&mut report, &evidence, vf, before, card);
+            }
+            (None, None) => {
+                checks::check_guest(&mut report, &evidence);
+                vf_checks::provider(&mut report, &evidence);
+            }
+            (None, Some((requests, rounds))) => {
+                steps::evaluate(&mut report, &evidence);
+                vf_checks::disabled(&mut report, &evidence);
+                report.results.push(requests.result(*rounds));
+            }
         }
     }
     vf_checks::missing(&mut report, vfs);
@@ -165,12 +191,22 @@ impl MultiGuestRun<'_> {
                     self.carry_out(&orders)?;
                 }
             }
+            self.carry_out_requests();
             if quiet {
                 self.server.check()?;
                 thread::sleep(REST);
             }
         }
         Ok(())
+    }
+
+    /// Stops or continues the guest of VF 1, if the PF's guest requests it.
+    fn carry_out_requests(&mut self) {
+        let Some((requests, _)) = &mut self.requests else { return };
+        let of_vf1 = self.guest_runs.iter_mut().find(|guest_run| guest_run.id == GuestId::Virtual(1));
+        if let Some(GuestRun { running: Some(running), follower, .. }) = of_vf1 {
+            requests.carry_out(running, follower);
+        }
     }
 
     /// Returns the next step of a player's guest, or `None` if there is no event. Does not block.
@@ -196,8 +232,10 @@ impl MultiGuestRun<'_> {
                 Order::Boot(id) => self.boot(*id)?,
                 Order::Go => {
                     self.progress.print_line("all guests are ready and now work at the same time");
-                    self.signal(|id| id != GuestId::Physical, GO, "finish its work")?;
+                    let migrating = self.requests.is_some();
+                    self.signal(|id| migrating || id != GuestId::Physical, GO, "finish its work")?;
                 }
+                Order::End => self.signal(|id| id != GuestId::Physical, FINISH, "finish its work")?,
                 Order::Finish => self.signal(|id| id == GuestId::Physical, FINISH, "disable its virtual functions")?,
                 Order::Abandon => {
                     for index in 0..self.guest_runs.len() {
@@ -230,7 +268,8 @@ impl MultiGuestRun<'_> {
         }
         let follower = Follower::new(self.setup, &spec, &Mode::Work, self.options.limit)?;
         let running = self.setup.boot(&spec, &self.server, image, 1)?;
-        self.progress.print_line(&format!("{:<5} booting {} in QEMU", spec.name, self.setup.parts.kernel.release));
+        let release = &self.setup.parts_of(&spec).kernel.release;
+        self.progress.print_line(&format!("{:<5} booting {release} in QEMU", spec.name));
         self.guest_runs.push(GuestRun { id, spec, follower, console: running.console.clone(), running: Some(running) });
         Ok(())
     }

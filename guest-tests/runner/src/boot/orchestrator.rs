@@ -2,6 +2,7 @@
 //! Sequences a run in which several guests share the card. The PF guest boots first, the VF guests boot when their
 //! functions are enabled, all VF guests work concurrently, and the VFs are disabled last.
 
+use super::job;
 use super::serial::Step;
 
 /// A guest of the run.
@@ -20,6 +21,8 @@ pub(super) enum Order {
     Boot(GuestId),
     /// Start the work of all VF guests.
     Go,
+    /// Make the VF guests end their work: the migrations are done.
+    End,
     /// Make the PF guest disable the VFs and shut down.
     Finish,
     /// Terminate the VF guests: their functions no longer exist.
@@ -65,6 +68,7 @@ impl Orchestrator {
     pub(super) fn advance(&mut self, id: GuestId, step: &Step) -> Vec<Order> {
         match (id, step) {
             (GuestId::Physical, Step::Enabled) => self.boot_virtuals(),
+            (GuestId::Physical, Step::Mark(name)) if name == job::MIGRATED => vec![Order::End],
             (GuestId::Physical, Step::Ended) => {
                 self.physical = Some(State::Over);
                 match self.virtuals.iter().any(|state| matches!(state, State::Running | State::Waiting)) {
@@ -132,6 +136,7 @@ mod tests {
         assert_eq!(orchestrator.advance(Virtual(1), &Step::Waiting), []);
         assert_eq!(orchestrator.advance(Virtual(3), &Step::Waiting), [Go]);
         assert_eq!(orchestrator.advance(Virtual(3), &Step::Ended), []);
+        assert_eq!(orchestrator.advance(Physical, &Step::Mark(job::MIGRATED.into())), [End]);
         assert_eq!(orchestrator.advance(Virtual(1), &Step::Ended), []);
         assert_eq!(orchestrator.advance(Virtual(2), &Step::Ended), [Finish]);
         assert!(!orchestrator.is_over());

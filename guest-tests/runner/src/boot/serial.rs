@@ -133,6 +133,11 @@ impl Follower {
         self.clocks.compare(if self.name.is_empty() { "guest" } else { &self.name })
     }
 
+    /// The host has stopped the guest for this time.
+    pub(super) fn stopped(&mut self, duration: Duration) {
+        self.clocks.stopped(duration);
+    }
+
     /// Time at which the guest is considered hung; `None` if it has no time limit.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.deadline

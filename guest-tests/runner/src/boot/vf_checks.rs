@@ -184,19 +184,33 @@ fn line(vf: &VfReport) -> VfLine {
 
 /// Adds the results of the PF guest of a run with separate VF guests.
 pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
-    for (what, file, _) in &STEPS[..2] {
-        let (problems, seconds) = match read::<VfsReport>(evidence.results, file) {
-            Ok(step) => (step.problems(), step.change_seconds),
-            Err(error) => (vec![format!("{error:#}")], 0.0),
-        };
-        report.results.push(check(&format!("{}: vfs {what}", evidence.name), problems, seconds));
-        report.phases.push(Phase { what: format!("virtual functions {what}"), seconds });
-    }
+    change(report, evidence, STEPS[0]);
+    disabled(report, evidence);
+    rounds(report, evidence, "rounds beside the others");
+}
+
+/// Adds the result of the PF guest's last step, which disables the VFs.
+pub(super) fn disabled(report: &mut BootReport, evidence: &Evidence<'_>) {
+    change(report, evidence, STEPS[1]);
+}
+
+/// Adds the result of a step that enables or disables the VFs.
+fn change(report: &mut BootReport, evidence: &Evidence<'_>, (what, file, _): (&str, &str, bool)) {
+    let (problems, seconds) = match read::<VfsReport>(evidence.results, file) {
+        Ok(step) => (step.problems(), step.change_seconds),
+        Err(error) => (vec![format!("{error:#}")], 0.0),
+    };
+    report.results.push(check(&format!("{}: vfs {what}", evidence.name), problems, seconds));
+    report.phases.push(Phase { what: format!("virtual functions {what}"), seconds });
+}
+
+/// Adds the result of the work that a guest repeated.
+pub(super) fn rounds(report: &mut BootReport, evidence: &Evidence<'_>, name: &str) {
     let (problems, seconds) = match read::<Rounds>(evidence.results, ROUNDS_REPORT) {
         Ok(rounds) => (rounds.problem.into_iter().collect(), rounds.seconds),
         Err(error) => (vec![format!("{error:#}")], 0.0),
     };
-    report.results.push(check(&format!("{}: rounds beside the others", evidence.name), problems, seconds));
+    report.results.push(check(&format!("{}: {name}", evidence.name), problems, seconds));
 }
 
 /// Adds the line of a VF in a separate guest, summarised from the results from index `before`.

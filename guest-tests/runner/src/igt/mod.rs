@@ -120,11 +120,12 @@ pub fn run(
     }
     let binaries: Vec<String> =
         job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
-    let image = setup.build_image(script(job.work), &binaries, progress)?;
+    let spec = GuestSpec::only(options.functions);
+    let image = setup.build_image(&spec, script(job.work), &binaries, progress)?;
     let log = setup.folder.join("igt.log");
     let load = Snapshot::take();
     let mut run = Run {
-        spec: GuestSpec::only(options.functions),
+        spec,
         address: options.place.address(0),
         image,
         log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
