@@ -72,9 +72,9 @@ pub struct Args {
     /// VFs and xe
     #[arg(long, requires = "vfs", conflicts_with_all = ["split", "provision", "run", "shell", "no_card"])]
     passthrough: bool,
-    /// Migrate VF 1 this many times after the work of the VFs, each tenth time twice at once: the PF's xe saves it, gives it
-    /// another range of the GGTT and restores it, while all engines of each VF are busy. In one guest with the PF and all VFs, or
-    /// with --split; then the processors of VF 1's guest are stopped meanwhile
+    /// Migrate VF 1 this many times after the work of the VFs: the PF's xe saves it, gives it another range of the GGTT and
+    /// restores it, while all engines of each VF are busy. In one guest with the PF and all VFs, or with --split; then the processors
+    /// of VF 1's guest are stopped meanwhile, and each tenth time is two: VF 1 is saved again before its driver has recovered
     #[arg(long, value_name = "N", requires = "vfs", value_parser = clap::value_parser!(u32).range(1..=100_000),
         conflicts_with_all = ["provision", "passthrough", "compute", "run", "shell", "no_card"])]
     migrate: Option<u32>,

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use self::share::Share;
 use self::user::{BusyFunction, GuestOfFunction, Program, User};
-pub use self::user::{CONTINUE, FAILED, RECOVERED, RECOVERY, STOP};
+pub use self::user::{CONTINUE, FAILED, RECOVERED, RECOVERY, STOP, request_files};
 use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
@@ -26,7 +26,8 @@ use crate::pci_address::CARD_ADDRESS;
 
 /// Largest piece of a stream that is written at once.
 const PIECE: usize = 1 << 20;
-/// Each migration with such a number is two: the function is migrated again before its driver has recovered.
+/// Each migration with such a number is two: the function is migrated again before its driver has recovered. Not where the driver is
+/// in this guest, because its processors run: the driver waits 50 ms for the answer of the GuC to a request of the recovery.
 const TWICE: u32 = 10;
 /// Time for which the share of the second function is measured before the migrations.
 const SHARE_BEFORE: Duration = Duration::from_secs(5);
@@ -63,8 +64,8 @@ pub struct Migrate {
     /// Only provision and enable the virtual functions, for guests of their own
     #[arg(long)]
     prepare: bool,
-    /// The virtual functions are enabled and have guests of their own. The host stops the first one's guest when the file `stop`
-    /// appears in DIR, and continues it when the file `continue` appears; it removes the file when that is done
+    /// The virtual functions are enabled and have guests of their own. The host stops the first one's guest when the file `stop-1`
+    /// appears in DIR, and continues it when `continue-1` appears, and so on; it creates `stop-1-done` and `continue-1-done`
     #[arg(long, value_name = "DIR", conflicts_with = "prepare")]
     guests: Option<PathBuf>,
     /// Write the results to FILE as JSON
@@ -186,7 +187,7 @@ impl Migration {
         let before = self.share.as_mut().map(|share| share.measure(SHARE_BEFORE)).transpose()?;
         let share = self.share.as_mut().map(Share::begin).transpose()?;
         for number in 1..=migrate.rounds {
-            let twice = number % TWICE == 0;
+            let twice = number % TWICE == 0 && migrate.guests.is_some();
             let name = format!("migration {number}{}", if twice { ", twice" } else { "" });
             let migrated = steps.take(&name, || Ok(((), self.migrate(migrate.vfs + 1, twice)?)));
             if migrated.is_err() {

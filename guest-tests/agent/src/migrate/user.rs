@@ -24,10 +24,17 @@ const POLL: Duration = Duration::from_millis(2);
 const BUSY: Duration = Duration::from_millis(300);
 /// Time for the host to carry out a request, the recovery included.
 const REQUEST: Duration = Duration::from_secs(60);
-/// Name of the file that requests a stop of the VF's guest.
+/// Name of the requests to stop the VF's guest.
 pub const STOP: &str = "stop";
-/// Name of the file that requests that it goes on.
+/// Name of the requests to let it go on.
 pub const CONTINUE: &str = "continue";
+
+/// Names of the files of a request with this name and number, from 1: that of the guest, and that of the host, which exists when the
+/// request is carried out. Each name is used once, because a guest's client of 9p may not see that a file was removed and created
+/// again.
+pub fn request_files(name: &str, number: u32) -> (String, String) {
+    (format!("{name}-{number}"), format!("{name}-{number}-done"))
+}
 
 /// What uses the function.
 pub(super) enum User {
@@ -83,25 +90,29 @@ impl User {
 /// A guest that the host stops and continues.
 pub(super) struct GuestOfFunction {
     folder: PathBuf,
+    /// Number of stops so far.
+    stops: u32,
 }
 
 impl GuestOfFunction {
     /// The host looks for requests in `folder`.
     pub(super) fn new(folder: &Path) -> Self {
-        GuestOfFunction { folder: folder.to_owned() }
+        GuestOfFunction { folder: folder.to_owned(), stops: 0 }
     }
 
-    fn stop(&self) -> Result<()> {
+    fn stop(&mut self) -> Result<()> {
         thread::sleep(BUSY);
+        self.stops += 1;
         self.request(STOP)
     }
 
-    /// Requests what the file's name says, and waits until it is done.
+    /// Requests what the name says, and waits until it is done.
     fn request(&self, name: &str) -> Result<()> {
-        let path = self.folder.join(name);
+        let (request, done) = request_files(name, self.stops);
+        let path = self.folder.join(request);
         fs::write(&path, []).with_context(|| format!("{} cannot be written", path.display()))?;
-        let begin = Instant::now();
-        while path.exists() {
+        let (begin, done) = (Instant::now(), self.folder.join(done));
+        while !done.exists() {
             ensure!(begin.elapsed() < REQUEST, "the host has not carried out `{name}` within {} s", REQUEST.as_secs());
             thread::sleep(POLL);
         }

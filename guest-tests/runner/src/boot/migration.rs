@@ -3,12 +3,12 @@
 //! PF's guest, continues them, and waits until the VF's driver has recovered.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use arctic_guest_agent::migrate::{CONTINUE, FAILED, RECOVERED, RECOVERY, STOP};
+use arctic_guest_agent::migrate::{CONTINUE, FAILED, RECOVERED, RECOVERY, STOP, request_files};
 
 use super::checks::check;
 use super::serial::Follower;
@@ -21,6 +21,8 @@ pub(super) struct Requests {
     /// Directory in which they appear.
     folder: PathBuf,
     state: State,
+    /// Number of stops.
+    stops: u32,
     /// Number of recoveries.
     recovered: u32,
     problem: Option<String>,
@@ -45,14 +47,15 @@ enum State {
 impl Requests {
     /// Requests that appear in `folder`.
     pub(super) fn new(folder: &Path) -> Result<Self> {
-        for name in [STOP, CONTINUE] {
-            // May exist from an earlier run in the same directory.
-            match fs::remove_file(folder.join(name)) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // Of an earlier run in the same directory.
+            if [STOP, CONTINUE].iter().any(|request| name.to_string_lossy().starts_with(&format!("{request}-"))) {
+                fs::remove_file(entry.path())?;
             }
         }
-        Ok(Requests { folder: folder.to_owned(), state: State::Running, recovered: 0, problem: None })
+        Ok(Requests { folder: folder.to_owned(), state: State::Running, stops: 0, recovered: 0, problem: None })
     }
 
     /// Carries out what is requested for the VF's guest, if there is something. A request that cannot be carried out stays, and the
@@ -67,13 +70,14 @@ impl Requests {
 
     fn step(&mut self, guest: &mut RunningGuest, follower: &mut Follower) -> Result<()> {
         match self.state {
-            State::Running if self.folder.join(STOP).exists() => {
+            State::Running if self.requested(STOP, self.stops + 1) => {
                 guest.monitor().context("the guest has no monitor")?.stop()?;
                 let log = fs::metadata(&guest.console).map_or(0, |metadata| metadata.len());
                 self.state = State::Stopped { since: Instant::now(), log };
+                self.stops += 1;
                 self.done(STOP)
             }
-            State::Stopped { since, log } if self.folder.join(CONTINUE).exists() => {
+            State::Stopped { since, log } if self.requested(CONTINUE, self.stops) => {
                 guest.monitor().context("the guest has no monitor")?.cont()?;
                 follower.stopped(since.elapsed());
                 follower.enter("finish its work");
@@ -92,9 +96,13 @@ impl Requests {
         }
     }
 
+    fn requested(&self, name: &str, number: u32) -> bool {
+        self.folder.join(request_files(name, number).0).exists()
+    }
+
     fn done(&self, name: &str) -> Result<()> {
-        let path = self.folder.join(name);
-        fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))
+        let path = self.folder.join(request_files(name, self.stops).1);
+        fs::write(&path, []).with_context(|| format!("{} cannot be written", path.display()))
     }
 
     /// The result for a VF that is to recover `rounds` times.
@@ -147,9 +155,14 @@ mod tests {
     #[test]
     fn each_migration_has_a_recovery() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(STOP), []).unwrap();
+        let (request, _) = request_files(STOP, 1);
+        fs::write(folder.path().join(&request), []).unwrap();
+        fs::write(folder.path().join("steps.json"), []).unwrap();
         let mut requests = Requests::new(folder.path()).unwrap();
-        assert!(!folder.path().join(STOP).exists(), "a request of an earlier run");
+        assert!(!requests.requested(STOP, 1), "a request of an earlier run");
+        assert!(folder.path().join("steps.json").exists());
+        fs::write(folder.path().join(request), []).unwrap();
+        assert!(requests.requested(STOP, 1) && !requests.requested(STOP, 2) && !requests.requested(CONTINUE, 1));
         requests.recovered = 2;
         assert!(requests.result(2).reason.is_empty());
         assert_eq!(requests.result(3).reason, "2 recoveries, not 3");
