@@ -186,9 +186,8 @@ impl CardFunction {
             placed: Mutex::default(),
             this: this.clone(),
             processing: Mutex::default(),
-            // A function in the VMM's process is always connected; a server reports when clients connect and
-            // disconnect.
-            connected: AtomicBool::new(shared.topology == Topology::Native),
+            // Of a function in the VMM's process, always; a server says when clients connect and disconnect.
+            connected: AtomicBool::new(true),
         }
     }
 

@@ -49,7 +49,7 @@ pub struct FunctionStatus {
     pub gpu: gpu::FunctionStatus,
     /// Whether the function is enabled.
     pub enabled: bool,
-    /// Whether a VMM is connected to its socket.
+    /// Whether a VMM is connected to its socket; always for a function in the VMM's process.
     pub connected: bool,
     /// Its power state: "D0" or "D3hot".
     pub power_state: String,

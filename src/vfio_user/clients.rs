@@ -42,6 +42,7 @@ impl ServedCard {
         let ledger = Ledger::new(limits, topology == Topology::Together);
         let clients = Clients::new(vfs, topology, (ecam, model.identity()), &ledger).map_err(CardError::Threads)?;
         let card = VirtualCard::new(model, vfs, topology, clients.clone(), clients.clone())?;
+        card.all_functions.iter().for_each(|function| function.set_connected(false));
         // Weak, because the card holds the clients' memory, which holds the ledger.
         let gpu = Arc::downgrade(&card.shared.gpu);
         let delays_others = move |function| gpu.upgrade()?.vfs().map(|vfs| vfs.delays_others(function));

@@ -149,6 +149,18 @@ impl Plugged {
     }
 }
 
+/// Functions in the VMM's process have no client that connects to them.
+#[test]
+fn functions_in_process_are_connected() {
+    for topology in [Topology::Native, Topology::Provisioned] {
+        let ram = GuestRam::new(GuestMemoryAtomic::new(guest(0x1000)));
+        let machine = Arc::new(Recorder::default());
+        let card = VirtualCard::new(card_file::load("small").unwrap(), 2, topology, ram, machine).unwrap();
+        let connected: Vec<bool> = card.status().functions.iter().map(|function| function.connected).collect();
+        assert_eq!(connected, [true; 3], "{topology:?}");
+    }
+}
+
 /// An interrupt that would be lost stops the creation of the card, with the machine's reason.
 #[test]
 fn a_machine_without_interrupts_for_a_function_gets_no_card() {
