@@ -309,7 +309,7 @@ impl Files {
     }
 }
 
-/// The range of a function in the list of the driver, a line each: `VF1:	0xbee00000-0xfedfffff	(1.00 GiB)`.
+/// The range of a function in the list of the driver, a line each: name, range and size, separated by tabs.
 fn range_in(list: &str, vf: u8) -> Option<String> {
     let name = format!("VF{vf}:");
     let line = list.lines().find_map(|line| line.trim().strip_prefix(&name))?;
