@@ -8,7 +8,6 @@ mod capture;
 mod commands;
 mod connections;
 mod decode;
-pub mod fidelity;
 mod metrics;
 mod operator;
 mod remedy;

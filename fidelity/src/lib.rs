@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Items of the hardware documents as constants, with the macros by which tests claim them. For tests only.
+//! Items of the hardware documents as constants, with the macros by which tests claim them, and the report on the items, which the
+//! program `arctic` prints (feature `report`). Apart from the report, for tests only.
 //!
 //! A test claims the items that it proves with [`proves!`]. The rows of `fidelity/mutants/` are deliberate faults:
 //! `cargo xtask mutants` applies each to a copy of the sources and runs the tests that claim its item; an item counts as
@@ -9,6 +10,8 @@
 pub mod claims;
 pub mod document;
 pub mod items;
+#[cfg(feature = "report")]
+pub mod report;
 
 use std::fmt;
 

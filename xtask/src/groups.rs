@@ -57,6 +57,7 @@ const CARD: Group = Group {
         "xtask",
     ],
     published: &[
+        "arctic-fidelity",
         "arctic-mi",
         "arctic-number",
         "arctic-sriov",

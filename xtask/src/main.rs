@@ -80,7 +80,7 @@ enum Task {
         it; if none does, the mutant survives and the item does not count as exact."
     )]
     Mutants(mutants::MutantsArgs),
-    /// Write the report on the items of the documents: docs/fidelity.json and FIDELITY.md
+    /// Write the report on the items of the documents: docs/fidelity.tsv and FIDELITY.md
     #[command(after_help = "Examples:\n  cargo xtask fidelity\n  cargo xtask fidelity --check\n\n\
         The report combines docs/spec, the claims of tests (proves!), docs/mutants.toml and docs/fidelity.toml. The program\n\
         contains it: `arctic fidelity` shows it.")]

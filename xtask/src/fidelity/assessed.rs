@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
+use arctic_fidelity::report::{DEFAULT_CLASS, Document, Item, Status};
 
-use super::report::{Document, Item, Status};
+use super::evidence::Found;
 use super::source::Source;
 use crate::root;
 
@@ -85,13 +86,13 @@ const ASSESSMENTS: [Assessment; 2] = [
 ];
 
 /// The documents and their items; none of a package that is not there.
-pub fn items() -> Result<Vec<(Document, Vec<Item>)>> {
+pub fn items() -> Result<Vec<(Document, Vec<Found>)>> {
     let present = ASSESSMENTS.iter().filter(|assessment| root().join(assessment.table).is_file());
     present.map(Assessment::read).collect()
 }
 
 impl Assessment {
-    fn read(&self) -> Result<(Document, Vec<Item>)> {
+    fn read(&self) -> Result<(Document, Vec<Found>)> {
         let table =
             fs::read_to_string(root().join(self.table)).with_context(|| format!("cannot read {}", self.table))?;
         let [code, tests] = self.sources;
@@ -107,7 +108,7 @@ impl Assessment {
     }
 
     /// Parses the rows `| AF-001 | subject | state | tests | reason |`, below headings `## A. Mechanism` if there are any.
-    fn parse(&self, table: &str, tests: &Tests) -> Result<Vec<Item>> {
+    fn parse(&self, table: &str, tests: &Tests) -> Result<Vec<Found>> {
         for name in self.comparing {
             ensure!(tests.contains_key(*name), "{name}, which compares {}, does not exist", self.name);
         }
@@ -118,14 +119,15 @@ impl Assessment {
             if let Some((letter, about)) = line.strip_prefix("## ").and_then(|heading| heading.split_once(". ")) {
                 (group, mechanism) = (letter, about);
             } else if line.starts_with(&start) {
-                let item = self.item(line, tests).with_context(|| format!("{}: {line}", self.table))?;
-                items.push(Item { group: group.into(), mechanism: mechanism.into(), ..item });
+                let mut found = self.item(line, tests).with_context(|| format!("{}: {line}", self.table))?;
+                (found.item.group, found.item.mechanism) = (group.into(), mechanism.into());
+                items.push(found);
             }
         }
         Ok(items)
     }
 
-    fn item(&self, line: &str, tests: &Tests) -> Result<Item> {
+    fn item(&self, line: &str, tests: &Tests) -> Result<Found> {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
         let [id, subject, state, cited, reason] = cells[..] else { bail!("the row has not five cells") };
         let names = cited.split(", ").map(|name| name.trim_matches('`')).filter(|name| !name.is_empty());
@@ -158,25 +160,22 @@ impl Assessment {
             }
         }
         let tests = cited.iter().map(|(name, test)| format!("{}::{name}", test.path)).collect();
-        Ok(Item {
+        let item = Item {
             id: id.into(),
             document: self.name.into(),
             group: String::new(),
             mechanism: String::new(),
             title: subject.into(),
-            class: "doc".into(),
+            class: DEFAULT_CLASS.into(),
             facts: Vec::new(),
             status,
             tests,
-            mutants: BTreeMap::new(),
-            coarse: BTreeMap::new(),
-            tables: Default::default(),
             stale: false,
             note,
             driver: None,
-            doubts,
-            places: Vec::new(),
-        })
+        };
+        let (mutants, coarse, tables, places) = Default::default();
+        Ok(Found { item, mutants, coarse, tables, doubts, places })
     }
 }
 
@@ -227,7 +226,7 @@ mod tests {
         format!("# Items\n| item | subject |\n## B. Sums\n| ISA-001 | add | {state} | {tests} | {reason} |\n")
     }
 
-    fn item(state: &str, cited: &str, reason: &str) -> Item {
+    fn item(state: &str, cited: &str, reason: &str) -> Found {
         PACKAGE.parse(&row(state, cited, reason), &tests()).unwrap().remove(0)
     }
 
@@ -256,7 +255,7 @@ mod tests {
     fn headings_above_a_row_are_its_group_and_mechanism() {
         let table = row("compared", "`sums`", "");
         let place = |table: &str| {
-            let item = PACKAGE.parse(table, &tests()).unwrap().remove(0);
+            let item = PACKAGE.parse(table, &tests()).unwrap().remove(0).item;
             (item.group, item.mechanism)
         };
         assert_eq!(place(&table), ("B".to_owned(), "Sums".to_owned()));

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use arctic_fidelity::report::{Item, Status};
 use serde::Deserialize;
 
 use super::claims::Claim;
-use super::report::{Item, Status};
+use super::evidence::Found;
 
 /// The contents of `docs/fidelity.toml`.
 #[derive(Default, Deserialize)]
@@ -53,7 +54,7 @@ impl Deviations {
     }
 
     /// Adds what is wrong with the entries.
-    pub fn check(&self, items: &[Item], problems: &mut Vec<String>) {
+    pub fn check(&self, items: &[Found], problems: &mut Vec<String>) {
         // The first item or range of each entry so far, and the last one of this entry.
         let mut before: Vec<Claim> = Vec::new();
         for entry in &self.item {
@@ -85,7 +86,7 @@ impl Deviations {
             }
         }
         for claim in self.promised.iter().flat_map(|text| Claim::all_in(text)) {
-            let promised = |item: &&Item| names(&claim, item) && item.status == Status::Unassessed;
+            let promised = |item: &&Found| names(&claim, item) && item.status == Status::Unassessed;
             for item in items.iter().filter(promised) {
                 problems.push(format!("{} is promised, but neither claimed by a test nor listed", item.id));
             }
@@ -117,7 +118,7 @@ impl Deviation {
     }
 
     /// Checks one entry, which lists the items in `name`.
-    fn check(&self, name: &str, items: &[Item], problems: &mut Vec<String>) {
+    fn check(&self, name: &str, items: &[Found], problems: &mut Vec<String>) {
         let Deviation { status, note, driver, .. } = self;
         for claim in self.claims() {
             // A range may have gaps, but its first and last item must exist.

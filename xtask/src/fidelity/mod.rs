@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask fidelity`: makes the report on the items of the documents, `docs/fidelity.json` and `FIDELITY.md`.
+//! `cargo xtask fidelity`: makes the report on the items of the documents, `docs/fidelity.tsv` and `FIDELITY.md`.
 //!
 //! The report combines the documents (`docs/spec`), the claims of tests and the references in code, the results of
 //! `cargo xtask mutants` (`docs/mutants.toml`) and the list of deviations (`docs/fidelity.toml`).
@@ -7,32 +7,31 @@
 mod assessed;
 pub mod claims;
 mod deviations;
+pub mod evidence;
 pub mod index;
-// The program reads the report that this package writes.
-#[path = "../../../cli/src/fidelity/mod.rs"]
-#[allow(dead_code, reason = "only the program looks up items")]
-pub mod report;
 mod source;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use arctic_fidelity::document::{Document, Rule};
+use arctic_fidelity::report::{self, Item, Report, Status};
 
 use crate::mutants::basis::Basis;
 use crate::mutants::results::{Outcome, Results};
 use crate::root;
 use claims::Claim;
 use deviations::Deviations;
+use evidence::{Findings, Found, Location};
 use index::{Index, Test};
-use report::{Item, Report, Status};
 
 /// The documents, from the repository's root.
 const DOCUMENTS: &str = "docs/spec";
 
-/// The report as data, and as a page.
-const DATA: &str = "docs/fidelity.json";
+/// The report as a table, and as a page.
+const DATA: &str = "docs/fidelity.tsv";
 const PAGE: &str = "FIDELITY.md";
 
 /// Command line.
@@ -41,15 +40,23 @@ pub struct FidelityArgs {
     /// Write nothing; fail if the files are out of date
     #[arg(long)]
     check: bool,
+    /// Also write all items with their mutants, doubts and the code that implements them to FILE as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 /// Makes the report.
 pub fn run(arguments: &FidelityArgs) -> Result<()> {
-    let report = of_the_checkout()?;
+    let found = of_the_checkout()?;
+    if let Some(path) = &arguments.json {
+        let text = serde_json::to_string_pretty(&found)? + "\n";
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let report = found.report();
     if arguments.check {
         return check(&report);
     }
-    for (path, text) in [(DATA, serde_json::to_string_pretty(&report)? + "\n"), (PAGE, report.summary())] {
+    for (path, text) in [(DATA, report.table()), (PAGE, report.summary())] {
         if fs::read_to_string(root().join(path)).ok().as_ref() != Some(&text) {
             fs::write(root().join(path), text).with_context(|| format!("cannot write {path}"))?;
             println!("{path} is written");
@@ -62,29 +69,22 @@ pub fn run(arguments: &FidelityArgs) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the files are not those of `report`. Line numbers may differ, so that a change of a comment elsewhere does not
-/// make the files out of date.
+/// Fails if the files are not those of `report`.
 fn check(report: &Report) -> Result<()> {
     let read = |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"));
-    let stored =
-        Report::parse(&read(DATA)?).with_context(|| format!("{DATA} is out of date: {}", report::REGENERATE))?;
-    let (stored, wanted) = (without_lines(stored), without_lines(report.clone()));
-    let differs = wanted.items.iter().find(|item| !stored.items.contains(item)).map(|item| &*item.id);
-    ensure!(stored == wanted, "{DATA} is out of date ({}): {}", differs.unwrap_or("documents"), report::REGENERATE);
+    let (stored, wanted) = (read(DATA)?, report.table());
+    let differs = wanted.lines().find(|line| stored.lines().all(|stored| stored != *line)).unwrap_or("order of lines");
+    let (first, _) = differs.split_once('\t').unwrap_or((differs, ""));
+    ensure!(stored == wanted, "{DATA} is out of date ({first}): {}", report::REGENERATE);
     ensure!(read(PAGE)? == report.summary(), "{PAGE} is out of date: {}", report::REGENERATE);
     Ok(())
-}
-
-fn without_lines(mut report: Report) -> Report {
-    report.items.iter_mut().flat_map(|item| &mut item.places).for_each(|place| place.line = 0);
-    report
 }
 
 /// The report of the checkout.
 ///
 /// # Errors
 /// If a source or document cannot be read, or a claim or deviation is wrong.
-pub fn of_the_checkout() -> Result<Report> {
+pub fn of_the_checkout() -> Result<Findings> {
     let read = |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"));
     let deviations = Deviations::parse(&read("docs/fidelity.toml")?).map_err(|error| anyhow!(error))?;
     let results = Results::read()?;
@@ -113,9 +113,9 @@ fn make(
     basis: &Basis,
     deviations: &Deviations,
     results: &Results,
-    others: Vec<(report::Document, Vec<Item>)>,
-) -> (Report, Vec<String>) {
-    let mut report = Report::default();
+    others: Vec<(report::Document, Vec<Found>)>,
+) -> (Findings, Vec<String>) {
+    let mut report = Findings::default();
     let mut documents: Vec<&Document> = documents.iter().collect();
     documents.sort_by_key(|document| deviations.rank(&document.name));
     for document in documents {
@@ -137,7 +137,7 @@ fn make(
     (report, problems)
 }
 
-fn places(index: &Index, id: &str) -> Vec<report::Location> {
+fn places(index: &Index, id: &str) -> Vec<Location> {
     let item = Claim::of(id);
     let names = |claims: &[Claim]| {
         item.as_ref().is_some_and(|item| claims.iter().any(|claim| claim.names(&item.document, item.first)))
@@ -173,7 +173,8 @@ impl Evidence {
 }
 
 /// Adds tests and mutants to an item that a package assesses: what the package calls exact is exact if they prove it.
-fn add_evidence(item: &mut Item, basis: &Basis, results: &Results) {
+fn add_evidence(found: &mut Found, basis: &Basis, results: &Results) {
+    let item = &mut found.item;
     let Some(number) = item.number() else { return };
     let Evidence { tests, outcome, stale, doubts } = Evidence::of(&item.document, number, basis, results);
     for test in tests {
@@ -192,11 +193,11 @@ fn add_evidence(item: &mut Item, basis: &Basis, results: &Results) {
         }
     }
     item.stale = stale;
-    item.doubts.extend(doubts);
-    (item.mutants, item.coarse, item.tables) = (outcome.mutants, outcome.coarse, outcome.tables);
+    found.doubts.extend(doubts);
+    (found.mutants, found.coarse, found.tables) = (outcome.mutants, outcome.coarse, outcome.tables);
 }
 
-fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, results: &Results) -> Item {
+fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, results: &Results) -> Found {
     let id = format!("{document}-{:03}", rule.number);
     let Evidence { tests, outcome, stale, doubts } = Evidence::of(document, rule.number, basis, results);
     let listed = deviations.of(document, rule.number);
@@ -208,7 +209,9 @@ fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, res
         None if tests.is_empty() => Status::Unassessed,
         _ => Status::Unproven,
     };
-    Item {
+    let places = places(&basis.index, &id);
+    let item = Item {
+        id,
         document: document.into(),
         group: rule.group.clone(),
         mechanism: rule.mechanism.clone(),
@@ -217,20 +220,15 @@ fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, res
         facts: rule.facts.clone(),
         status,
         tests,
-        doubts,
         stale,
         note: listed.map(|entry| entry.note.trim().to_owned()),
         driver: listed.and_then(|entry| entry.driver.clone()),
-        places: places(&basis.index, &id),
-        mutants: outcome.mutants,
-        coarse: outcome.coarse,
-        tables: outcome.tables,
-        id,
-    }
+    };
+    Found { item, mutants: outcome.mutants, coarse: outcome.coarse, tables: outcome.tables, doubts, places }
 }
 
 /// Checks for items that are named in the sources but do not exist in the documents.
-fn check_claims(report: &Report, index: &Index, problems: &mut Vec<String>) {
+fn check_claims(report: &Findings, index: &Index, problems: &mut Vec<String>) {
     let known: BTreeSet<&str> = report.documents.iter().map(|document| document.name.as_str()).collect();
     let ids: BTreeSet<&str> = report.items.iter().map(|item| item.id.as_str()).collect();
     let of_tests = index.tests.iter().map(|test| (test.to_string(), &test.claims));

@@ -31,7 +31,7 @@ fn results(basis: &Basis, hash: Option<&str>, mutants: &str) -> Results {
     Results::parse(&text).unwrap()
 }
 
-fn report(entries: &str, tests: &str, mutants: &str) -> (Report, Vec<String>) {
+fn report(entries: &str, tests: &str, mutants: &str) -> (Findings, Vec<String>) {
     let basis = basis(tests);
     let documents = Document::parse_all([TEXT]).unwrap();
     make(&documents, &basis, &Deviations::parse(entries).unwrap(), &results(&basis, None, mutants), Vec::new())
@@ -39,7 +39,7 @@ fn report(entries: &str, tests: &str, mutants: &str) -> (Report, Vec<String>) {
 
 #[test]
 fn committed_report_matches_checkout() {
-    check(&of_the_checkout().unwrap()).unwrap();
+    check(&of_the_checkout().unwrap().report()).unwrap();
 }
 
 /// The documents in `docs/spec`, and those of `afuc` and `eu`.
@@ -120,11 +120,11 @@ fn mutants_prove_what_a_package_calls_exact() {
         basis.rows = rows;
         let (report, _) = report("promised = []", TESTS, MUTANTS);
         let note = Some("Called exact.".to_owned());
-        let (tests, mutants_of) = (vec!["a/src/tests.rs::starts".to_owned()], BTreeMap::new());
-        let mut item = Item { status, note, tests, mutants: mutants_of, ..report.items[0].clone() };
+        let mut item = Found { mutants: BTreeMap::new(), ..report.items[0].clone() };
+        (item.item.status, item.item.note, item.item.tests) = (status, note, vec!["a/src/tests.rs::starts".to_owned()]);
         add_evidence(&mut item, &basis, &results(&basis, hash, mutants));
         assert_eq!(item.tests, ["a/src/tests.rs::starts", "a/src/tests.rs::all"]);
-        (item.status, item.note)
+        (item.item.status, item.item.note)
     };
     let assessed = |status, mutants: &str, hash| with_rows(Vec::new(), status, mutants, hash);
     let called = |more: &str| Some(format!("Called exact.{more}"));

@@ -332,8 +332,9 @@ mod tests {
     }
 
     #[test]
-    fn items_are_a_dependency_of_tests_and_xtask_only() {
-        assert_eq!(dependents("arctic-fidelity", false), BTreeSet::from(["xtask".to_owned()]));
+    fn items_are_a_dependency_of_tests_and_of_the_programs_with_the_report() {
+        let programs = ["arctic-cli", "xtask"].map(str::to_owned);
+        assert_eq!(dependents("arctic-fidelity", false), BTreeSet::from(programs));
         assert!(dependents("arctic-fidelity", true).contains("arctic-device-model"));
     }
 }

@@ -91,10 +91,12 @@ mod tests {
 
     #[test]
     fn a_row_shows_note_and_tests() {
-        let item = r#"{"id": "V1-004", "document": "V1", "group": "A", "mechanism": "", "title": "Wrap | <stop>", "class": "",
-            "facts": [], "status": "departs", "tests": ["a/b/c.rs::one", "d.rs::two"], "mutants": {}, "tables": [],
-            "stale": false, "note": "Not\nquite.", "driver": "xe: a.c", "doubts": [], "places": []}"#;
-        let item: Item = serde_json::from_str(item).unwrap();
+        let [id, document, group, title] = ["V1-004", "V1", "A", "Wrap | <stop>"].map(str::to_owned);
+        let tests = ["a/b/c.rs::one", "d.rs::two"].map(str::to_owned).into();
+        let (note, driver) = (Some("Not\nquite.".to_owned()), Some("xe: a.c".to_owned()));
+        let (mechanism, class, facts, stale) = Default::default();
+        let status = Status::Departs;
+        let item = Item { id, document, group, mechanism, title, class, facts, status, tests, stale, note, driver };
         let expected = "| V1-004 | Wrap \\| &lt;stop> | departs | Not quite.<br>xe: a.c<br>[`c.rs::one`](a/b/c.rs), \
             [`d.rs::two`](d.rs) |\n";
         assert_eq!(row(&item), expected);

@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The report on which items of the documents the card implements exactly, as the drivers do, approximately, or not.
 //!
-//! `cargo xtask fidelity` makes the report from the sources and writes it to `docs/fidelity.json`, which is embedded in the
-//! program. `xtask` compiles this module too, so its files use nothing else of this package.
+//! `cargo xtask fidelity` makes the report from the sources and writes it to `docs/fidelity.tsv`, a line for each item. The table is
+//! embedded in this package with the documents, which state the rules, so that the program has both without a checkout.
 
 mod page;
-
-use std::collections::{BTreeMap, BTreeSet};
+mod table;
 
 use serde::{Deserialize, Serialize};
 
-/// The command that makes `docs/fidelity.json` and `FIDELITY.md`.
+pub use table::TableError;
+
+use crate::document;
+
+/// The command that makes `docs/fidelity.tsv` and `FIDELITY.md`.
 pub const REGENERATE: &str = "cargo xtask fidelity";
+
+/// The table with which this package was built.
+const TABLE: &str = include_str!("../docs/fidelity.tsv");
+
+include!(concat!(env!("OUT_DIR"), "/texts.rs"));
 
 /// Conformance of the card to an item.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -53,7 +61,7 @@ impl Status {
 }
 
 /// A document with items.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Document {
     /// Name in item numbers, such as `V8`.
     pub name: String,
@@ -62,7 +70,7 @@ pub struct Document {
 }
 
 /// An item of a document and its status.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
     /// Item ID, as referenced by code, tests and notes, such as `V8-052`.
     pub id: String,
@@ -82,23 +90,12 @@ pub struct Item {
     pub status: Status,
     /// Tests that claim it, and lines of IGT lists about it, as `path::name`.
     pub tests: Vec<String>,
-    /// By mutant of the item: the tests that fail with it. None means that the mutant survives.
-    pub mutants: BTreeMap<String, BTreeSet<String>>,
-    /// By mutant: the share of unit tests that fail, if it is more than a fifth. Such a mutant proves nothing.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub coarse: BTreeMap<String, String>,
-    /// Tests that compare the item's table with a copy of their own.
-    pub tables: BTreeSet<String>,
     /// The code with the mutants, or a test that claims the item, has changed since the mutants were run.
     pub stale: bool,
     /// The deviation, or the reason why it is absent.
     pub note: Option<String>,
     /// The driver's file that does what the card does, for an item that departs from the document.
     pub driver: Option<String>,
-    /// Claims in the sources that no test executed when the mutants were run, and what the quick tests do not compare.
-    pub doubts: Vec<String>,
-    /// The code and table rows that name it.
-    pub places: Vec<Location>,
 }
 
 impl Item {
@@ -108,16 +105,8 @@ impl Item {
     }
 }
 
-/// A location in the sources.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Location {
-    /// File, from the repository's root.
-    pub path: String,
-    /// Line, counted from 1, when the report was last written; lines alone do not make the report out of date.
-    pub line: usize,
-    /// Declaration or row at this location.
-    pub symbol: String,
-}
+/// Class of an item that no document in `docs/spec` states.
+pub const DEFAULT_CLASS: &str = "doc";
 
 /// Number of items with each status, in the order of [`Status::ALL`].
 pub type Counts = [usize; Status::ALL.len()];
@@ -134,7 +123,7 @@ pub struct Group<'a> {
 }
 
 /// Every item of every document.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The documents.
     pub documents: Vec<Document>,
@@ -143,12 +132,35 @@ pub struct Report {
 }
 
 impl Report {
-    /// Parses `docs/fidelity.json`.
+    /// The report with which this package was built, with the rules that the documents state.
+    ///
+    /// # Errors
+    /// If the table or a document is not in its form.
+    pub fn of_this_build() -> Result<Self, TableError> {
+        let mut report = Self::parse(TABLE)?;
+        let documents = document::Document::parse_all(TEXTS.iter().copied()).map_err(TableError::Document)?;
+        for item in &mut report.items {
+            let number = item.number();
+            let document = documents.iter().find(|document| document.name == item.document);
+            let rule = document.and_then(|document| document.rules.iter().find(|rule| Some(rule.number) == number));
+            if let Some(rule) = rule {
+                (item.class, item.facts) = (rule.class.clone(), rule.facts.clone());
+            }
+        }
+        Ok(report)
+    }
+
+    /// Parses `docs/fidelity.tsv`. The items have no facts, and the class [`DEFAULT_CLASS`].
     ///
     /// # Errors
     /// If the text is not in this form.
-    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text)
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        table::parse(text)
+    }
+
+    /// The text of `docs/fidelity.tsv`: a line for each document, group and item, in their order.
+    pub fn table(&self) -> String {
+        table::text(self)
     }
 
     /// Finds the item named by `text` in relaxed notation: `V8-052`, `v8-52`.
@@ -216,28 +228,10 @@ mod tests {
 
     fn item(id: &str, group: &str, title: &str, status: Status) -> Item {
         let (document, _) = id.split_once('-').unwrap();
-        let [document, group, mechanism, title] = [document, group, "", title].map(str::to_owned);
-        let (class, facts, tests, doubts, places) = Default::default();
-        let (mutants, coarse, tables, note, driver) = Default::default();
-        Item {
-            id: id.into(),
-            document,
-            group,
-            mechanism,
-            title,
-            class,
-            facts,
-            status,
-            tests,
-            mutants,
-            coarse,
-            tables,
-            stale: false,
-            note,
-            driver,
-            doubts,
-            places,
-        }
+        let [document, group, mechanism, title] = [document, group, "Rings", title].map(str::to_owned);
+        let (facts, tests, note, driver) = Default::default();
+        let (id, class) = (id.into(), DEFAULT_CLASS.into());
+        Item { id, document, group, mechanism, title, class, facts, status, tests, stale: false, note, driver }
     }
 
     fn report() -> Report {
@@ -251,9 +245,42 @@ mod tests {
     }
 
     #[test]
-    fn the_data_is_read_back() {
-        let report = report();
-        assert_eq!(Report::parse(&serde_json::to_string(&report).unwrap()).unwrap(), report);
+    fn the_table_is_read_back() {
+        let mut report = report();
+        report.items[0].tests = vec!["a/b.rs::c".into(), "d.rs::e".into()];
+        report.items[1].note = Some("Late.".into());
+        report.items[2].stale = true;
+        report.items[3].driver = Some("xe: xe_lrc.c, f".into());
+        let text = report.table();
+        assert_eq!(Report::parse(&text), Ok(report));
+        // Three lines of headings.
+        assert_eq!(text.lines().count(), 4 + 3, "{text}");
+    }
+
+    #[test]
+    fn an_error_names_the_line() {
+        let text = report().table();
+        for (good, bad, expected) in [
+            ("\texact\t", "\tgood\t", "line 3: there is no status good"),
+            ("V1\tOne", "V1", "line 1: it has 1 columns"),
+            ("V1-002", "V2-002", "line 4: V2-002 is not below its document"),
+            ("V1\tA\tRings\n", "", "line 2: V1-001 is not below its group"),
+        ] {
+            let error = Report::parse(&text.replacen(good, bad, 1)).unwrap_err();
+            assert_eq!(error.to_string(), format!("docs/fidelity.tsv {expected}"));
+        }
+    }
+
+    /// Each item of the documents has a line, and its rule.
+    #[test]
+    fn this_build_has_the_rules_of_all_documents() {
+        let report = Report::of_this_build().unwrap();
+        let documents = document::Document::parse_all(TEXTS.iter().copied()).unwrap();
+        for document in &documents {
+            let items: Vec<_> = report.items.iter().filter(|item| item.document == document.name).collect();
+            assert_eq!(items.len(), document.rules.len(), "{}", document.name);
+            assert!(items.iter().all(|item| !item.facts.is_empty()), "{}", document.name);
+        }
     }
 
     #[test]
