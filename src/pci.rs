@@ -184,7 +184,8 @@ pub trait SavedDevice {
     ///
     /// # Errors
     /// The sentence of the error names what differs: the device, its stepping, the quotas or the version of the interface.
-    /// The function has not changed then, or it is empty, as after a reset.
+    /// A function that is not paused has not changed then. A paused one is empty, as after a reset, but for its configuration
+    /// space, and stays paused: it is never restored in part.
     fn restore(&self, from: &mut dyn Read) -> Result<(), StateError>;
 }
 

@@ -90,32 +90,57 @@ fn a_vf_is_restored_on_another_card() {
     device.resume().unwrap();
 }
 
-/// What does not fit is refused in a sentence; damaged contents leave an empty function.
+/// What does not fit is refused in a sentence, and leaves a paused function empty; one that is not paused does not change.
 #[test]
 fn other_streams_are_refused() {
     let (source, target) = (card("small", 2, Topology::Provisioned), card("small", 1, Topology::Provisioned));
     let (vf, device) = function(&source, 1);
-    write(vf, 2, 0, 0x1234_5678);
     device.pause(LIMIT).unwrap();
+    let empty = saved(device);
+    write(vf, 2, 0, 0x1234_5678);
+    write(vf, 0, SW_FLAG, 0x55aa);
     let bytes = saved(device);
-    let (_, larger) = function(&target, 1);
+    let (larger_vf, larger) = function(&target, 1);
+    write(larger_vf, 0, SW_FLAG, 0x55aa);
+    write(larger_vf, 2, 0, 1);
+    assert!(larger.restore(&mut &bytes[..]).is_err(), "it is not paused");
+    assert_eq!((read(larger_vf, 0, SW_FLAG), read(larger_vf, 2, 0)), (0x55aa, 1));
     larger.pause(LIMIT).unwrap();
     let error = larger.restore(&mut &bytes[..]).unwrap_err().to_string();
     assert!(error.starts_with("the saved function had GGTT bytes 0x"), "{error}");
+    assert_eq!((read(larger_vf, 0, SW_FLAG), read(larger_vf, 2, 0)), (0, 0));
+
     let ivb = card("ivb", 0, Topology::Native);
     let (_, integrated) = function(&ivb, 0);
     integrated.pause(LIMIT).unwrap();
-    let error = device.restore(&mut &saved(integrated)[..]).unwrap_err().to_string();
-    assert_eq!(error, "the saved state is a Gen6 or Gen7 card, not a virtual function of an Xe-HPG card");
-    assert_eq!(saved(device), bytes, "it has not changed");
-    let mut damaged = bytes.clone();
-    *damaged.iter_mut().rev().nth(100).unwrap() ^= 1;
-    for hostile in [&damaged[..], &bytes[..bytes.len() - 1]] {
-        assert!(device.restore(&mut &hostile[..]).is_err());
-        assert_eq!(read(vf, 2, 0), 0, "it is empty");
+    let of_ivb = saved(integrated);
+    let contents = bytes.windows(8).rposition(|window| window == b"ARCTICST").unwrap();
+    let changed = |at: usize| {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        changed
+    };
+    let streams = [
+        (of_ivb, "the saved state is a Gen6 or Gen7 card, not a virtual function of an Xe-HPG card"),
+        (Vec::new(), "cannot transfer the saved state: "),
+        (changed(0), "this is not saved state of an Arctic card"),
+        (changed(8), "the saved state has format 0, this version reads format 1"),
+        (changed(23), "the saved state has 72057594037"),
+        (changed(40), "the saved state is damaged: its sum is wrong"),
+        (bytes[..100].to_vec(), "the saved state has 100 bytes, not the "),
+        (bytes[..contents].to_vec(), "cannot transfer the saved state: "),
+        (changed(contents + 12), "the saved state is of unknown kind LEMO, not contents of local memory"),
+        (changed(bytes.len() - 100), "the saved state is damaged: its sum is wrong"),
+        (bytes[..bytes.len() - 1].to_vec(), "cannot transfer the saved state: "),
+    ];
+    for (stream, expected) in streams {
         device.restore(&mut &bytes[..]).unwrap();
-        assert_eq!(read(vf, 2, 0), 0x1234_5678);
+        assert_eq!((read(vf, 2, 0), read(vf, 0, SW_FLAG)), (0x1234_5678, 0x55aa));
+        let error = device.restore(&mut &stream[..]).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}, not {expected}");
+        assert_eq!(saved(device), empty, "{error}");
     }
+    device.resume().unwrap();
 }
 
 /// The physical function of a Flex card, and VFs that its driver provisions, say that they cannot be saved.
@@ -151,7 +176,15 @@ fn an_integrated_gpu_is_restored_on_another_card() {
         assert_eq!((read(other, 0, (2 << 20) + 40), read(other, 0, 0x2310)), (0x5001, 0x55));
         assert_eq!(config(other), config(gpu));
         restored.resume().unwrap();
+        let state = |gpu| (read(gpu, 0, (2 << 20) + 40), read(gpu, 0, 0x2310));
         let pieces = [&bytes[..], &bytes[..7]];
         assert!(pieces.iter().all(|bytes| restored.restore(&mut &bytes[..]).is_err()));
+        assert_eq!(state(other), (0x5001, 0x55), "it is not paused");
+        restored.pause(LIMIT).unwrap();
+        assert!(restored.restore(&mut &bytes[..7]).is_err());
+        assert_eq!(state(other), (0, 0), "it is empty");
+        restored.restore(&mut &bytes[..]).unwrap();
+        assert_eq!(state(other), (0x5001, 0x55));
+        restored.resume().unwrap();
     }
 }

@@ -47,14 +47,14 @@ impl CardFunction {
         self.shared.gpu.own_memory().is_some()
     }
 
-    /// Restores all but what [`SavedDevice::restore`] undoes after an error.
-    fn restore_all(
-        &self,
-        state: &dyn SaveRestore,
-        config: &SavedConfig,
-        from: &mut dyn Read,
-    ) -> Result<(), StateError> {
+    /// Restores the parts of a stream one after the other. After an error, some of them may have been restored.
+    fn restore_parts(&self, state: &dyn SaveRestore, from: &mut dyn Read) -> Result<(), StateError> {
         let number = self.number;
+        let kind = state.saved_kind(number)?;
+        let bytes = contents::read_document(from, kind, MOST_BYTES)?;
+        let document = Document::read(&bytes, kind)?;
+        let config = SavedConfig::read(&document)?;
+        state.restore(number, &document, SavedConfig::TAGS)?;
         if self.has_contents() {
             state.clear_contents(number);
             let (size, _) = state.contents(number);
@@ -62,7 +62,7 @@ impl CardFunction {
         }
         let mut restored = Ok(());
         self.update(|space| {
-            space.restore(config).unwrap_or_else(|error| {
+            space.restore(&config).unwrap_or_else(|error| {
                 restored = Err(error);
                 Events::default()
             })
@@ -98,16 +98,11 @@ impl SavedDevice for CardFunction {
     }
 
     fn restore(&self, from: &mut dyn Read) -> Result<(), StateError> {
-        let (state, number) = (self.saved_state()?, self.number);
-        let kind = state.saved_kind(number)?;
-        let bytes = contents::read_document(from, kind, MOST_BYTES)?;
-        let document = Document::read(&bytes, kind)?;
-        let config = SavedConfig::read(&document)?;
-        state.restore(number, &document, SavedConfig::TAGS)?;
-        let restored = self.restore_all(state, &config, from);
+        let state = self.saved_state()?;
+        let restored = self.restore_parts(state, from);
         if restored.is_err() {
-            state.forget(number);
-            state.clear_contents(number);
+            // Fails if the function is not paused, and has not changed then.
+            let _ = state.empty(self.number);
         }
         restored
     }

@@ -226,7 +226,8 @@ pub trait SaveRestore {
     fn save(&self, function: Function, to: &mut Writer) -> Result<(), StateError>;
 
     /// Replaces the state of a paused function by that of a document, which may also have the sections `further` of the
-    /// caller. Does not access the function's memory. An error changes nothing, or leaves the function empty.
+    /// caller. Does not access the function's memory. Changes nothing if the function is not paused; any other error leaves
+    /// it empty ([`SaveRestore::empty`]), but for the contents of its memory, and never restored in part.
     fn restore(&self, function: Function, from: &Document<'_>, further: &[Tag]) -> Result<(), StateError>;
 
     /// Size of the card's memory that the function has, in bytes, and the parts that contain data, ascending.
@@ -241,8 +242,9 @@ pub trait SaveRestore {
     /// Clears that memory.
     fn clear_contents(&self, function: Function);
 
-    /// Drops what the driver of a paused function has set up.
-    fn forget(&self, function: Function);
+    /// Leaves a paused function as after a reset: drops what its driver has set up, and clears its memory. It stays paused.
+    /// Changes nothing if the function is not paused, which is the error.
+    fn empty(&self, function: Function) -> Result<(), StateError>;
 }
 
 /// A card with SR-IOV. The methods may be called as those of [`Gpu`].

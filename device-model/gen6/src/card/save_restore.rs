@@ -49,9 +49,13 @@ impl SaveRestore for Card {
         Ok(())
     }
 
-    fn restore(&self, _: Function, from: &Document<'_>, further: &[Tag]) -> Result<(), StateError> {
+    fn restore(&self, function: Function, from: &Document<'_>, further: &[Tag]) -> Result<(), StateError> {
         self.check_paused()?;
-        Ok(Card::restore(self, &SavedCard::read(from, further)?)?)
+        let restored = SavedCard::read(from, further).and_then(|saved| Card::restore(self, &saved));
+        if restored.is_err() {
+            self.empty(function)?;
+        }
+        Ok(restored?)
     }
 
     /// The card has no memory of its own.
@@ -65,7 +69,9 @@ impl SaveRestore for Card {
 
     fn clear_contents(&self, _: Function) {}
 
-    fn forget(&self, function: Function) {
+    fn empty(&self, function: Function) -> Result<(), StateError> {
+        self.check_paused()?;
         self.reset(function);
+        Ok(())
     }
 }

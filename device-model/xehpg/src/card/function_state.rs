@@ -8,7 +8,7 @@ use crate::guc::functions::GucFunction;
 use crate::guc::functions::client::State;
 use crate::guc::functions::context::GucContextId;
 use crate::guc::messages::hxg::Error;
-use crate::guc::saved::SaveScope;
+use crate::guc::saved::{SaveScope, VfUnits};
 pub use crate::guc::saved::{SavedFunction, SavedMemory};
 use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
@@ -132,32 +132,37 @@ impl<'c> FunctionState<'c> {
     /// If its GGTT range begins elsewhere, its driver must adapt addresses after it is resumed, which drivers for an interface
     /// older than 1.27 cannot: their state is refused. If the range is the same, the driver need not know that it was moved.
     ///
-    /// Changes nothing if the VF is not paused or stopped, if it is not of this device, if the state has no memory, or if its
-    /// quotas differ. After another error, nothing that a driver had set up remains, apart from GGTT entries and registers.
+    /// Changes nothing if the VF is not paused or stopped. After any other error, the VF is empty: nothing that a driver had set up
+    /// remains, registers have their reset values, and GGTT entries no addresses.
     pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
+        self.restore_read(Ok(saved))
+    }
+
+    /// Restores a VF from what was read: an error of reading is one of restoring.
+    pub(super) fn restore_read(&mut self, saved: Result<&SavedFunction, RestoreError>) -> Result<(), RestoreError> {
+        self.stopped_units()?.restore(saved, SaveScope::WithMemory)
+    }
+
+    /// Leaves a VF as after [`FunctionState::restore`] has failed. Changes nothing if it is not paused or stopped.
+    pub(super) fn empty(&mut self) -> Result<(), RestoreError> {
+        self.stopped_units()?.empty(SaveScope::WithMemory)
+    }
+
+    fn stopped_units(&mut self) -> Result<VfUnits<'_>, RestoreError> {
         let (card, function) = (self.card, self.function);
         if !function.is_vf() {
             return Err(RestoreError::NotVirtual);
         }
-        let mut units = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
         // While the memory of a reset is being emptied, what is written to the VF's memory may be lost.
         if card.gt.memory.is_emptying(function) {
             return Err(RestoreError::Running);
         }
-        units.restore(saved)
+        self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)
     }
 
     /// Returns whether a PF driver provisions the VFs, not the card itself.
     pub fn has_pf_driver(&self) -> bool {
         !self.guc.has_builtin_pf()
-    }
-
-    /// Drops what the driver of a VF that is paused or stopped has set up.
-    pub fn forget(&mut self) {
-        let (card, function) = (self.card, self.function);
-        if let Some(mut units) = self.guc.unit(&card.gt, &card.engines, function) {
-            units.forget();
-        }
     }
 
     /// Resets the function: its work is stopped, and everything that its driver has set up is dropped (V13-116..125).

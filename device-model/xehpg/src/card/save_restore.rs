@@ -56,8 +56,8 @@ impl SaveRestore for Card {
     }
 
     fn restore(&self, function: Function, from: &Document<'_>, further: &[Tag]) -> Result<(), StateError> {
-        let saved = SavedFunction::read(from, further)?;
-        Ok(self.function_state(function).restore(&saved)?)
+        let saved = SavedFunction::read(from, further);
+        Ok(self.function_state(function).restore_read(saved.as_ref().map_err(Clone::clone))?)
     }
 
     fn contents(&self, function: Function) -> (u64, Vec<Range<u64>>) {
@@ -77,7 +77,9 @@ impl SaveRestore for Card {
         self.gt.memory.clear_vf(function);
     }
 
-    fn forget(&self, function: Function) {
-        self.function_state(function).forget();
+    fn empty(&self, function: Function) -> Result<(), StateError> {
+        self.function_state(function).empty()?;
+        self.gt.memory.clear_vf(function);
+        Ok(())
     }
 }

@@ -42,26 +42,25 @@ fn units_of<'g, 't: 'g>(guc: &'g mut GucState, ctx: &mut GucCtx<'t>, vf: Functio
 /// PF2GUC_SAVE_RESTORE_VF: VF number, GGTT address of the buffer, size of the buffer in dwords. The operation is in the header.
 /// Replies with the number of dwords that were used; a save without a buffer, with the number that it needs.
 ///
-/// The state of a VF that runs changes, so its size is an upper bound. A refused restore leaves the VF as it was, or as after a
-/// VF_RESET; the reason is logged.
+/// The state of a VF that runs changes, so its size is an upper bound. A restore that is refused for any reason leaves the paused
+/// VF empty, as after a VF_RESET (MIG-025), and the reason is logged; a VF that is not paused, or not provisioned, does not change.
 pub fn save_restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     let [vf, low, high, dwords] = request.all()?;
     let vf = Function::vf(vf).ok_or(Error::InvalidVf)?;
-    let address = global_address(low, high)?;
-    if dwords & SIZE_RESERVED != 0 {
-        return Err(Error::InvalidParams);
-    }
-    let bytes = usize::try_from(dwords).unwrap_or(usize::MAX).saturating_mul(4);
     if !guc.of(vf).config.provisioned() {
         return Err(Error::UnprovisionedVf);
     }
     let is_paused = guc.of(vf).state == State::Paused { notified: true } && !ctx.gt.memory.is_emptying(vf);
+    let buffer = buffer_of(low, high, dwords);
     match request.header.data0() {
-        SAVE if (address, bytes) == (0, 0) && !is_paused => Ok(dwords_of(most_bytes(guc.of(vf))).into()),
-        SAVE if !is_paused => Err(Error::InvalidState),
         SAVE => {
+            let (address, bytes) = buffer?;
+            let is_query = (address, bytes) == (0, 0);
+            if !is_paused {
+                return if is_query { Ok(dwords_of(most_bytes(guc.of(vf))).into()) } else { Err(Error::InvalidState) };
+            }
             let saved = saved_bytes(guc, ctx, vf)?;
-            if (address, bytes) != (0, 0) {
+            if !is_query {
                 if saved.len() > bytes {
                     return Err(Error::InvalidSize);
                 }
@@ -70,18 +69,18 @@ pub fn save_restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'
             Ok(dwords_of(saved.len()).into())
         }
         RESTORE if !is_paused => Err(Error::InvalidState),
-        RESTORE if bytes == 0 || bytes > MOST_BYTES => Err(Error::InvalidSize),
-        RESTORE => {
-            let mut buffer = vec![0; bytes];
-            ctx.own().read(Space::Ggtt, address, &mut buffer).map_err(|_| Error::InvalidGgttAddress)?;
-            let restored = restore(guc, ctx, vf, &buffer);
-            restored.map(|used| dwords_of(used).into()).map_err(|error| {
-                guc.complain(vf, format_args!("cannot be restored: {error}"));
-                Error::InvalidParams
-            })
-        }
+        RESTORE => restore(guc, ctx, vf, buffer),
         _ => Err(Error::InvalidParams),
     }
+}
+
+/// Address and size in bytes of the buffer of a request.
+fn buffer_of(low: u32, high: u32, dwords: u32) -> Result<(u64, usize), Error> {
+    let address = global_address(low, high)?;
+    if dwords & SIZE_RESERVED != 0 {
+        return Err(Error::InvalidParams);
+    }
+    Ok((address, usize::try_from(dwords).unwrap_or(usize::MAX).saturating_mul(4)))
 }
 
 fn dwords_of(bytes: usize) -> u32 {
@@ -102,14 +101,41 @@ fn saved_bytes(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) -> Result
     if bytes.len() > MOST_BYTES { Err(Error::InvalidSize) } else { Ok(bytes) }
 }
 
-/// Restores a VF from the document at the begin of a buffer. Returns its bytes.
-fn restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, buffer: &[u8]) -> Result<usize, RestoreError> {
+/// Restores a paused VF from the document at the begin of a buffer. Replies with the dwords of the document.
+fn restore(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, buffer: Result<(u64, usize), Error>) -> Reply {
+    const SCOPE: SaveScope = SaveScope::WithoutMemory;
+    let bytes = match buffer.and_then(|buffer| contents_of(ctx, buffer)) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            units_of(guc, ctx, vf).empty(SCOPE).map_err(|_| Error::InvalidState)?;
+            return Err(error);
+        }
+    };
+    let (saved, length) = match function_in(&bytes) {
+        Ok((saved, length)) => (Ok(saved), length),
+        Err(error) => (Err(error), 0),
+    };
+    let restored = units_of(guc, ctx, vf).restore(saved.as_ref().map_err(Clone::clone), SCOPE);
+    restored.map(|()| dwords_of(length).into()).map_err(|error| {
+        guc.complain(vf, format_args!("cannot be restored: {error}"));
+        Error::InvalidParams
+    })
+}
+
+fn contents_of(ctx: &mut GucCtx<'_>, (address, bytes): (u64, usize)) -> Result<Vec<u8>, Error> {
+    if bytes == 0 || bytes > MOST_BYTES {
+        return Err(Error::InvalidSize);
+    }
+    let mut contents = vec![0; bytes];
+    ctx.own().read(Space::Ggtt, address, &mut contents).map_err(|_| Error::InvalidGgttAddress)?;
+    Ok(contents)
+}
+
+/// The function of the document at the begin of a buffer, and the bytes of the document.
+fn function_in(buffer: &[u8]) -> Result<(SavedFunction, usize), RestoreError> {
     let length = usize::try_from(format::length_of(buffer, Kind::XeHpgFunction)?).unwrap_or(usize::MAX);
     let saved = SavedFunction::from_bytes(buffer.get(..length).unwrap_or(buffer))?;
-    units_of(guc, ctx, vf).restore_moved(&saved)?;
-    // Entries that the VF has written before would be used instead of those that the PF driver restores.
-    ctx.gt.memory.ggtt().empty_vf(vf);
-    Ok(length)
+    Ok((saved, length))
 }
 
 /// Returns whether the driver of a VF that is resumed has addresses to adapt. One that has set up no CT buffers, or that is

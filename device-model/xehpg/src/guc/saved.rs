@@ -141,54 +141,74 @@ impl VfUnits<'_> {
         })
     }
 
-    /// Restores the VF with its memory, where it was if it can be.
-    pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
-        if saved.memory.is_none() {
-            return Err(FormatError::Missing(Tag(*b"GGTT")).into());
+    /// Restores the VF from what was read. With its memory, it is where it was if it can be; without, its PF driver transfers the
+    /// memory, and its driver must adapt addresses.
+    ///
+    /// Nothing changes if the VF is not paused or stopped. After any other error, also one of reading, the VF is empty
+    /// ([`VfUnits::empty`]), never restored in part (MIG-025).
+    pub fn restore(
+        &mut self,
+        saved: Result<&SavedFunction, RestoreError>,
+        scope: SaveScope,
+    ) -> Result<(), RestoreError> {
+        if !self.guc.stopped() {
+            return Err(RestoreError::Running);
         }
-        let is_in_place = saved.placement.ggtt_start == self.guc.reach().0.start && !saved.placement.fix_up;
-        self.restore_at(saved, !is_in_place)
+        let restored = saved.and_then(|saved| self.restore_all(saved, scope));
+        if restored.is_err() {
+            self.empty(scope)?;
+        }
+        restored
     }
 
-    /// Restores the VF for a PF driver, which transfers its memory: its driver must adapt addresses.
-    pub fn restore_moved(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
-        self.restore_at(&SavedFunction { memory: None, ..saved.clone() }, true)
-    }
-
-    fn restore_at(&mut self, saved: &SavedFunction, is_moved: bool) -> Result<(), RestoreError> {
+    /// Drops what the driver of the VF has set up, as VF_RESET, and resets its registers. Its quotas stay, and, without memory, the
+    /// GGTT entries that the PF driver has written. Nothing changes if the VF is not paused or stopped.
+    pub fn empty(&mut self, scope: SaveScope) -> Result<(), RestoreError> {
         let (gt, function) = (self.gt, self.function());
         if !self.guc.stopped() {
             return Err(RestoreError::Running);
         }
-        if saved.identity != gt.identity {
-            return Err(RestoreError::Device { saved: saved.identity, here: gt.identity });
-        }
-        Quotas(&mut self.guc).restore(&saved.quotas)?;
         self.forget();
-        let restored = self.restore_all(saved, is_moved);
-        if restored.is_err() {
-            self.forget();
+        if let Some(vf) = gt.vf(function) {
+            vf.reset();
         }
-        // What is sent to the VF depends on whether it was moved.
-        let state = self.guc.of().state;
-        self.guc.guc.set_state(function, state);
-        restored
+        match scope {
+            SaveScope::WithMemory => gt.memory.ggtt().erase_vf(function, self.ggtt().indices),
+            SaveScope::WithoutMemory => gt.memory.ggtt().empty_vf(function),
+        }
+        gt.memory.invalidate(function.bit());
+        self.set_state_again();
+        Ok(())
     }
 
-    /// Drops what the VF's driver has set up. The VF must be paused or stopped.
-    pub fn forget(&mut self) {
-        if !self.guc.stopped() {
-            return;
-        }
+    fn forget(&mut self) {
         self.guc.forget();
         self.gt.parked.drop_function(self.function());
     }
 
-    fn restore_all(&mut self, saved: &SavedFunction, is_moved: bool) -> Result<(), RestoreError> {
+    /// What is sent to the VF depends on whether it was moved.
+    fn set_state_again(&mut self) {
+        let state = self.guc.of().state;
+        self.guc.guc.set_state(self.guc.function, state);
+    }
+
+    fn restore_all(&mut self, saved: &SavedFunction, scope: SaveScope) -> Result<(), RestoreError> {
         let (gt, function) = (self.gt, self.function());
-        if let Some(SavedMemory { ggtt, frames }) = &saved.memory {
-            self.ggtt().restore(ggtt)?;
-            Frames { memory: &gt.memory, function }.restore(frames)?;
+        if saved.identity != gt.identity {
+            return Err(RestoreError::Device { saved: saved.identity, here: gt.identity });
+        }
+        Quotas(&mut self.guc).restore(&saved.quotas)?;
+        let is_in_place = saved.placement.ggtt_start == self.guc.reach().0.start && !saved.placement.fix_up;
+        let is_moved = scope == SaveScope::WithoutMemory || !is_in_place;
+        self.forget();
+        match (scope, &saved.memory) {
+            (SaveScope::WithMemory, Some(SavedMemory { ggtt, frames })) => {
+                self.ggtt().restore(ggtt)?;
+                Frames { memory: &gt.memory, function }.restore(frames)?;
+            }
+            (SaveScope::WithMemory, None) => return Err(FormatError::Missing(Tag(*b"GGTT")).into()),
+            // Entries that the VF has written before would be used instead of those that the PF driver restores.
+            (SaveScope::WithoutMemory, _) => gt.memory.ggtt().empty_vf(function),
         }
         Registers { gt, function }.restore(&saved.registers)?;
         gt.interrupts_of(function).restore(&saved.interrupts)?;
@@ -208,7 +228,9 @@ impl VfUnits<'_> {
             // Messages may be in the ring whose interrupt the processors of the VF have not seen.
             unit.guc.unnotified |= function.bit();
         }
-        self.kernels().restore(&saved.kernels)
+        self.kernels().restore(&saved.kernels)?;
+        self.set_state_again();
+        Ok(())
     }
 }
 

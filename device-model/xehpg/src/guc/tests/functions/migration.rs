@@ -71,6 +71,14 @@ impl Rig {
         assert_eq!(self.restore(vf, &saved), SUCCESS | saved.len() as u32);
     }
 
+    /// Returns whether a paused VF, or one that runs, has nothing of a driver.
+    fn is_empty(&self, vf: Vf) -> bool {
+        let of = self.host.guc.function(vf.function()).unwrap();
+        let client = &of.client;
+        let has_nothing = of.contexts.is_empty() && client.channel.is_none() && !client.rings.0.complete();
+        has_nothing && !client.interrupt.configured() && of.fix_up == FixUp::Done
+    }
+
     fn state(&self, vf: Vf) -> (State, FixUp) {
         let of = self.host.guc.function(vf.function()).unwrap();
         (of.state, of.fix_up)
@@ -119,37 +127,77 @@ fn a_paused_vf_is_saved_into_a_buffer() {
     assert_eq!(rig.host.tracked(SAVE, &[1, 0, 1, 0]), FAILURE | 0x80);
     assert_eq!(rig.host.tracked(0x5503, &[2, 0, 0, 0]), SUCCESS);
     assert_eq!(rig.transfer(SAVE, VF2, 0, 0), FAILURE | 0xd);
-    assert_eq!(rig.transfer(RESTORE, VF1, 0x3000_0000, exact), FAILURE | 0x80);
-    assert_eq!(rig.transfer(RESTORE, VF1, BUFFER, 0), FAILURE | 0x102);
-    assert_eq!(rig.transfer(RESTORE, VF1, BUFFER, (MOST_BYTES / 4) as u32 + 1), FAILURE | 0x102);
+    assert_eq!(rig.save(VF1), saved, "refusals to save change nothing");
     assert_eq!(rig.request(VF2, 0x550b, &[1, 0, 0, 0]), FAILURE | 0x302);
     assert_eq!(rig.control(VF1, RESUME), SUCCESS);
 }
 
-/// MIG-024, MIG-044: what is not a VF of these quotas is refused; the VF can still be resumed.
+/// MIG-024, MIG-025, MIG-044: each restore that is refused leaves the paused VF empty; it can be restored afterwards.
 #[test]
-fn other_state_is_refused() {
+fn a_refused_vf_is_empty() {
     let mut rig = Rig::talking();
     rig.start(VF1, 0, EngineClass::Copy);
     rig.pause_working(VF1, "bcs0");
     let saved = rig.save(VF1);
-    let mut damaged = saved.clone();
-    damaged[20] ^= 1;
-    assert_eq!(rig.restore(VF1, &damaged), FAILURE | 0x60);
-    assert_eq!(rig.restore(VF1, &saved[..saved.len() - 1]), FAILURE | 0x60);
-    assert_eq!(rig.restore(VF1, &[0; 30]), FAILURE | 0x60);
+    let with = |change: fn(&mut [u8])| {
+        let mut bytes: Vec<u8> = saved.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+        change(&mut bytes);
+        bytes.as_chunks().0.iter().map(|dword| u32::from_le_bytes(*dword)).collect::<Vec<u32>>()
+    };
+    // The identity is that of the first section.
+    let device = crate::state::format::HEADER_BYTES + crate::state::format::SECTION_BYTES;
+    assert_eq!(saved[device / 4] & 0xffff, 0x56c0);
+    let documents = [
+        ("magic", with(|bytes| bytes[0] ^= 1)),
+        ("version", with(|bytes| bytes[8] ^= 1)),
+        ("kind", with(|bytes| bytes[12] ^= 1)),
+        ("longer than the buffer", with(|bytes| bytes[16] += 4)),
+        ("shorter than its sections", with(|bytes| bytes[16] -= 4)),
+        ("sum", with(|bytes| bytes[80] ^= 1)),
+        (
+            "identity",
+            with(|bytes| {
+                bytes[36] ^= 1;
+                crate::state::format::reseal(bytes);
+            }),
+        ),
+        ("a part of it", saved[..saved.len() - 1].to_vec()),
+        ("zeros", vec![0; 30]),
+    ];
+    for (what, document) in documents {
+        assert_eq!(rig.restore(VF1, &saved), SUCCESS | saved.len() as u32);
+        assert!(!rig.is_empty(VF1));
+        assert_eq!(rig.restore(VF1, &document), FAILURE | 0x60, "{what}");
+        assert!(rig.is_empty(VF1), "{what}");
+    }
+    let exact = saved.len() as u32;
+    for (address, dwords, error) in [
+        (0x3000_0000, exact, 0x80),
+        (BUFFER, 0, 0x102),
+        (BUFFER, (MOST_BYTES / 4) as u32 + 1, 0x102),
+        (BUFFER, exact | 1 << 28, 0x60),
+    ] {
+        assert_eq!(rig.restore(VF1, &saved), SUCCESS | exact);
+        assert_eq!(rig.transfer(RESTORE, VF1, address, dwords), FAILURE | error);
+        assert!(rig.is_empty(VF1), "{address:#x} {dwords:#x}");
+    }
+    // Quotas.
+    assert_eq!(rig.restore(VF1, &saved), SUCCESS | exact);
     assert_eq!(rig.configure(1, &[0x0004_0001, CONTEXTS - 1]), SUCCESS | 1);
-    let doorbells = [0x0006_0001, 7];
-    assert_eq!(rig.configure(2, &doorbells), SUCCESS | 1);
     assert_eq!(rig.restore(VF1, &saved), FAILURE | 0x60);
-    assert_eq!(rig.state(VF1), (State::Paused { notified: true }, FixUp::Done));
+    assert!(rig.is_empty(VF1));
     assert_eq!(rig.control(VF1, RESUME), SUCCESS);
     assert_eq!(rig.state(VF1), (State::Running, FixUp::Done));
+    // One that runs does not change.
+    rig.reprovision(VF1, VF1.base());
+    rig.connect(VF1);
+    assert_eq!(rig.restore(VF1, &[0; 30]), FAILURE | 0xa);
+    assert!(!rig.is_empty(VF1));
     rig.pause(VF1);
     assert_eq!(rig.configure(1, &[0x0004_0001, CONTEXTS]), SUCCESS | 1);
     // A buffer may be longer than the state.
     let longer = [&saved[..], &[7; 9]].concat();
-    assert_eq!(rig.restore(VF1, &longer), SUCCESS | saved.len() as u32);
+    assert_eq!(rig.restore(VF1, &longer), SUCCESS | exact);
 }
 
 /// MIG-040..045, MIG-049, MIG-051: the VF moves in the GGTT; its driver adapts its addresses; its context goes on.
