@@ -35,7 +35,7 @@ const REQUIRED: u16 = 1;
 /// Largest number of sections of a document, which bounds the search for one of them.
 const MOST_SECTIONS: usize = 256;
 /// Sections and the document are multiples of this many bytes: a driver transfers dwords.
-const ALIGNMENT: usize = 4;
+pub const ALIGNMENT: usize = 4;
 
 /// Tag of a section: four characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

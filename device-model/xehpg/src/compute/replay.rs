@@ -12,7 +12,7 @@ pub(super) const MOST_ATOMICS: usize = 32;
 /// Loads and stores by messages to a client that are recorded at most, and their bytes: a block of 512 bytes for each of 32
 /// lanes. Others are repeated.
 pub(super) const MOST_ACCESSES: usize = 512;
-const MOST_BYTES: usize = 16 << 10;
+pub(super) const MOST_BYTES: usize = 16 << 10;
 
 /// An atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub(super) struct SavedReplay {
 }
 
 impl SavedReplay {
-    /// Most bytes of one.
-    pub const MOST_BYTES: usize = 48 * MOST_ATOMICS + 32 * MOST_ACCESSES + MOST_BYTES;
+    /// Most bytes of one, with those of its group but the threads.
+    pub const MOST_BYTES: usize = 30 << 10;
 
     /// The replay; `None` if it is none.
     pub fn replay(&self) -> Option<MessageReplay> {

@@ -6,6 +6,8 @@
 
 mod wire;
 
+pub use wire::MOST_BYTES;
+
 use std::ops::Range;
 
 use arctic_eu::exec::SavedGroup;

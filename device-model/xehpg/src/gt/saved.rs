@@ -9,7 +9,7 @@ use super::Gt;
 use crate::host::Function;
 use crate::registers::Kind;
 use crate::registers::engine_offsets::GLOBALS;
-use crate::state::{Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer};
+use crate::state::{Document, Record, RestoreError, SaveError, SaveState, SavedState, Tag, Writer, format};
 use crate::topology::MAX_ENGINES;
 
 /// The registers of a VF: offset and value of each register with one value per function, and by engine name the
@@ -50,8 +50,11 @@ impl SavedState for SavedRegisters {
 
 /// Bytes of the name of an engine.
 const NAME_BYTES: usize = 8;
-/// Largest number of registers with one value per function.
-const MOST_REGISTERS: usize = 4096;
+/// Largest number of registers with one value per function: their block has 1 KiB.
+const MOST_REGISTERS: usize = 256;
+/// Bytes of the sections, at most.
+pub const MOST_BYTES: usize =
+    format::section_bytes::<ValueRecord>(MOST_REGISTERS) + format::section_bytes::<SharedRecord>(MAX_ENGINES);
 
 arctic_base::record! {
     /// A register with one value per function.

@@ -238,7 +238,7 @@ impl VfUnits<'_> {
 pub fn most_bytes(of: &GucFunction) -> usize {
     let kernels =
         of.contexts.values().any(|context| matches!(context.class, EngineClass::Render | EngineClass::Compute));
-    let kernels = if kernels { crate::compute::MOST_SAVED_BYTES } else { 0 };
+    let kernels = if kernels { crate::compute::saved::MOST_BYTES } else { 0 };
     wire::most_bytes_of_contexts(of.contexts.values()).saturating_add(kernels).min(MOST_BYTES)
 }
 

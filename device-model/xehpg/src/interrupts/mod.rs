@@ -26,5 +26,5 @@ pub use event::{
 };
 pub use function_interrupts::Interrupts;
 pub use sources::{InterruptMap, XE_HPG_INTERRUPTS};
-pub use tree::SavedTree;
 pub(crate) use tree::error_bit;
+pub use tree::{MOST_SAVED_BYTES, SavedTree};

@@ -10,7 +10,7 @@ use super::sources::{Half, InterruptMap, MAX_SOURCES, Source};
 use crate::hardware_error::Severity;
 use crate::host::Function;
 use crate::registers::InterruptRegister;
-use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer};
+use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer, format};
 
 /// INTR_IDENTITY_REG.
 #[bitfield(u32)]
@@ -158,6 +158,10 @@ arctic_base::record! {
         enabled: U32,
     }
 }
+
+/// Bytes of the sections, at most.
+pub const MOST_SAVED_BYTES: usize =
+    format::section_bytes::<SourceRecord>(MAX_SOURCES) + format::section_bytes::<TreeRecord>(1);
 
 /// The tree of one function.
 pub struct Tree {

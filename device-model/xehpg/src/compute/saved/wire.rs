@@ -5,8 +5,9 @@ use zerocopy::little_endian::{U32, U64};
 
 use super::{SavedFlight, SavedKernels, SavedWalker};
 use crate::compute::parked::MOST_OF_FUNCTION;
-use crate::compute::replay::{MOST_ACCESSES, MOST_ATOMICS, SavedReplay};
-use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer};
+use crate::compute::replay::{self, MOST_ACCESSES, MOST_ATOMICS, SavedReplay};
+use crate::compute::report::MOST_SAVED_BYTES;
+use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer, format};
 use crate::topology::CLUSTERS;
 
 arctic_base::record! {
@@ -69,6 +70,19 @@ const BYTES: Tag = Tag(*b"KBYT");
 
 /// Largest number of groups of a function.
 const MOST_GROUPS: usize = MOST_OF_FUNCTION * (CLUSTERS + 1);
+
+/// Bytes of the sections, at most.
+pub const MOST_BYTES: usize = format::section_bytes::<WalkerRecord>(MOST_OF_FUNCTION)
+    + 5 * (format::SECTION_BYTES + format::ALIGNMENT)
+    + MOST_SAVED_BYTES;
+// What a group has in each of the sections, but the bytes of its threads.
+const _: () = assert!(
+    size_of::<GroupRecord>()
+        + MOST_ATOMICS * size_of::<AtomicRecord>()
+        + MOST_ACCESSES * (size_of::<LoadRecord>() + size_of::<StoreRecord>())
+        + replay::MOST_BYTES
+        <= SavedReplay::MOST_BYTES
+);
 
 fn dword(value: usize) -> U32 {
     u32::try_from(value).unwrap_or(u32::MAX).into()

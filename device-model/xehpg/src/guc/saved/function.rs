@@ -56,6 +56,9 @@ arctic_base::record! {
     }
 }
 
+/// Bytes of the record of the card.
+pub(super) const IDENTITY_BYTES: usize = size_of::<IdentityRecord>();
+
 /// Sections of a saved VF.
 const TAGS: [&[Tag]; 11] = [
     &[IdentityRecord::TAG],

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Records of the GuC's state of a VF.
 
-use std::collections::BTreeMap;
-
+use arctic_sriov::number::low;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use super::{
     IMAGE, MOST_PENDING, SavedClient, SavedContext, SavedContexts, SavedDoorbell, SavedDoorbells, SavedLocation,
     SavedMember, SavedPlacement, SavedQuotas, SavedRings,
 };
+use crate::guc::functions::client::MOST_WAITING;
 use crate::guc::functions::context::{Context, MAX_ID, Policies};
 use crate::guc::functions::engine_map::MAX_LOGICAL;
 use crate::guc::messages::ctb::{SavedChannel, SavedPosition};
@@ -22,25 +22,39 @@ const MOST_CONTEXTS: usize = MAX_ID as usize + 1;
 const MEMBERS: usize = 4;
 /// Bytes that xe reserves for what the GuC saves of a VF (xe: XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE).
 pub const MOST_BYTES: usize = 8 << 20;
-/// Bytes of that which other sections need at most, without groups of kernels in flight: messages and TLB invalidations that the
-/// VF is owed, registers and interrupts.
-const OTHERS: usize = format::section_bytes::<MessageRecord>(MOST_PENDING)
-    + format::section_bytes::<DwordRecord>(64 * MAX_DWORDS)
-    + format::section_bytes::<InvalidationRecord>(MOST_PENDING)
-    + format::section_bytes::<DoorbellRecord>(MOST_DOORBELLS)
-    + 16 * 1024;
-// All contexts that a function can have, each of them parallel and with policies of its own, fit in the buffer of xe.
-const _: () = assert!(
-    format::section_bytes::<ContextRecord>(MOST_CONTEXTS)
-        + format::section_bytes::<MemberRecord>(MOST_CONTEXTS * MEMBERS)
-        + format::section_bytes::<PolicyRecord>(MOST_CONTEXTS)
-        + format::section_bytes::<WorkQueueRecord>(MOST_CONTEXTS)
-        + OTHERS
-        < MOST_BYTES
-);
-
+/// Bytes of a context with so many members, policies of its own and a work queue.
+const CONTEXT_BYTES: usize = size_of::<ContextRecord>()
+    + MEMBERS * size_of::<MemberRecord>()
+    + size_of::<PolicyRecord>()
+    + size_of::<WorkQueueRecord>();
+const _: () = assert!(CONTEXT_BYTES <= 64);
+/// Most dwords of the messages that wait: those of the PF are limited ([`MOST_WAITING`]), and events are short.
+const MOST_DWORDS: usize = MOST_WAITING * MAX_DWORDS + MOST_PENDING * 4;
 /// Largest number of doorbells.
 const MOST_DOORBELLS: usize = 256;
+/// Bytes of all that a document has but contexts and groups of kernels in flight, at most: messages and TLB invalidations that the
+/// VF is owed, doorbells, registers, interrupts, and what has a fixed size.
+const OTHERS: usize = format::HEADER_BYTES
+    + format::SECTION_BYTES
+    + super::function::IDENTITY_BYTES
+    + format::section_bytes::<QuotaRecord>(1)
+    + format::section_bytes::<PlacementRecord>(1)
+    + format::section_bytes::<ClientRecord>(1)
+    + format::section_bytes::<MessageRecord>(MOST_PENDING)
+    + format::section_bytes::<DwordRecord>(MOST_DWORDS)
+    + format::section_bytes::<InvalidationRecord>(MOST_PENDING)
+    + format::section_bytes::<DoorbellRecord>(MOST_DOORBELLS)
+    + crate::gt::saved::MOST_BYTES
+    + crate::interrupts::MOST_SAVED_BYTES
+    + format::END_BYTES;
+/// Bytes of the sections of the most contexts that a function can have, each of them with [`CONTEXT_BYTES`].
+const CONTEXTS: usize = format::section_bytes::<ContextRecord>(MOST_CONTEXTS)
+    + format::section_bytes::<MemberRecord>(MOST_CONTEXTS * MEMBERS)
+    + format::section_bytes::<PolicyRecord>(MOST_CONTEXTS)
+    + format::section_bytes::<WorkQueueRecord>(MOST_CONTEXTS);
+// All that a function can have fits in the buffer of xe at once (MIG-023). The GGTT entries and the description of local memory
+// are not in it: a PF driver transfers them.
+const _: () = assert!(CONTEXTS + crate::compute::saved::MOST_BYTES + OTHERS <= MOST_BYTES);
 
 arctic_base::record! {
     /// What the VF was provisioned with.
@@ -89,44 +103,40 @@ arctic_base::record! {
         sequence: U32,
     }
 
-    /// A context; its members follow those of the context before in their section.
+    /// A context. Its members, and its policies and its work queue if it has them, follow those of the context before in their
+    /// sections.
     struct ContextRecord[b"CTXS", 8] {
         id: U16,
         /// In the GuC's numbering.
         class: u8,
         mask: u8,
         members: u8,
-        /// [`ENABLED`].
+        /// [`ENABLED`] and the following.
         flags: u8,
-        reserved: U16,
+        /// If it has [`POLICIES`].
+        priority: u8,
+        /// Members that are ready, one bit each.
+        ready: u8,
     }
 
     /// A logical ring context of a context.
-    struct MemberRecord[b"CTXM", 12] {
+    struct MemberRecord[b"CTXM", 8] {
         /// The descriptor, with the address as offset in the GGTT range.
         descriptor: U64,
-        /// 0 or 1.
-        ready: U32,
     }
 
-    /// Policies of a context that are not the default ones.
-    struct PolicyRecord[b"CTXP", 24] {
-        id: U16,
-        priority: u8,
-        /// 0 or 1.
-        preempt_to_idle: u8,
+    /// Policies of a context that are not the default ones; times in microseconds, as the driver sets them.
+    struct PolicyRecord[b"CTXP", 12] {
+        quantum: U32,
+        preemption_timeout: U32,
         frequency: U32,
-        quantum: U64,
-        preemption_timeout: U64,
     }
 
-    /// Work queue of a parallel context.
-    struct WorkQueueRecord[b"CTXQ", 24] {
-        id: U16,
-        reserved: U16,
+    /// Work queue of a parallel context, at offsets in the GGTT range.
+    struct WorkQueueRecord[b"CTXQ", 12] {
+        descriptor: U32,
+        ring: U32,
         bytes: U32,
-        descriptor: U64,
-        ring: U64,
     }
 
     /// A doorbell.
@@ -154,11 +164,15 @@ const H2G_BROKEN: u32 = 8;
 const G2H_BROKEN: u32 = 16;
 const CLIENT_FLAGS: u32 = VERSION | CAT_ERROR_TYPE | IN_USE | H2G_BROKEN | G2H_BROKEN;
 
-/// Flag of a context.
+/// Flags of a context: it is enabled, has policies of its own, has a work queue, and is preempted to idle, which is a policy.
 const ENABLED: u8 = 1;
+const POLICIES: u8 = 2;
+const WORK_QUEUE: u8 = 4;
+const PREEMPT_TO_IDLE: u8 = 8;
+const CONTEXT_FLAGS: u8 = ENABLED | POLICIES | WORK_QUEUE | PREEMPT_TO_IDLE;
 
-fn flag(set: bool, flag: u32) -> u32 {
-    if set { flag } else { 0 }
+fn flag<T: Default>(set: bool, flag: T) -> T {
+    if set { flag } else { T::default() }
 }
 
 /// The field for an offset that may not be configured. An offset has 32 bits.
@@ -213,9 +227,10 @@ impl SavedState for SavedPlacement {
 
 /// Bytes that a saved VF with these contexts has at most, without memory and without groups of kernels in flight.
 pub(super) fn most_bytes_of_contexts<'c>(contexts: impl Iterator<Item = &'c Context>) -> usize {
-    const EACH: usize = size_of::<ContextRecord>() + size_of::<PolicyRecord>() + size_of::<WorkQueueRecord>();
+    const ALONE: usize = CONTEXT_BYTES - MEMBERS * size_of::<MemberRecord>();
     let members = |context: &Context| context.members.len().saturating_mul(size_of::<MemberRecord>());
-    contexts.fold(OTHERS, |sum, context| sum.saturating_add(EACH).saturating_add(members(context)))
+    let sections = OTHERS.saturating_add(4 * format::SECTION_BYTES);
+    contexts.fold(sections, |sum, context| sum.saturating_add(ALONE).saturating_add(members(context)))
 }
 
 fn location_fields(location: &SavedLocation) -> LocationFields {
@@ -281,7 +296,7 @@ impl SavedState for SavedClient {
         if flags & !CLIENT_FLAGS != 0 {
             return Err(invalid("a flag"));
         }
-        let mut dwords = from.records::<DwordRecord>(MOST_PENDING.saturating_mul(MAX_DWORDS))?.into_iter();
+        let mut dwords = from.records::<DwordRecord>(MOST_DWORDS)?.into_iter();
         let mut waiting = Vec::new();
         for MessageRecord { fence, dwords: len } in from.records(MOST_PENDING)? {
             let message: Vec<u32> = dwords.by_ref().take(len.get().into()).map(|dword| dword.value.get()).collect();
@@ -332,91 +347,99 @@ impl SavedState for SavedContexts {
 
     fn write(&self, to: &mut Writer) {
         let SavedContexts { contexts } = self;
-        to.records(contexts.iter().map(|context| ContextRecord {
-            id: context.id.into(),
-            class: context.class,
-            mask: context.mask,
-            members: u8::try_from(context.members.len()).unwrap_or(u8::MAX),
-            flags: if context.enabled { ENABLED } else { 0 },
-            reserved: U16::ZERO,
+        let special = |context: &SavedContext| context.policies() != Policies::default();
+        to.records(contexts.iter().map(|context| {
+            ContextRecord {
+                id: context.id.into(),
+                class: context.class,
+                mask: context.mask,
+                members: u8::try_from(context.members.len()).unwrap_or(u8::MAX),
+                flags: flag(context.enabled, ENABLED)
+                    | flag(special(context), POLICIES)
+                    | flag(context.work_queue.is_some(), WORK_QUEUE)
+                    | flag(context.preempt_to_idle, PREEMPT_TO_IDLE),
+                priority: flag(special(context), context.priority),
+                ready: (0..)
+                    .zip(&context.members)
+                    .fold(0, |ready, (at, member)| ready | u8::from(member.ready).checked_shl(at).unwrap_or(0)),
+            }
         }));
-        to.records(contexts.iter().flat_map(|context| &context.members).map(|member| {
-            let SavedMember { image, flags, ready } = *member;
-            MemberRecord { descriptor: (image | flags).into(), ready: u32::from(ready).into() }
-        }));
-        let special = contexts.iter().filter(|context| context.policies() != Policies::default());
-        to.records(special.map(|context| PolicyRecord {
-            id: context.id.into(),
-            priority: context.priority,
-            preempt_to_idle: context.preempt_to_idle.into(),
+        to.records(
+            contexts
+                .iter()
+                .flat_map(|context| &context.members)
+                .map(|SavedMember { image, flags, ready: _ }| MemberRecord { descriptor: (image | flags).into() }),
+        );
+        to.records(contexts.iter().filter(|context| special(context)).map(|context| PolicyRecord {
+            quantum: microseconds(context.quantum),
+            preemption_timeout: microseconds(context.preemption_timeout),
             frequency: context.frequency.into(),
-            quantum: context.quantum.into(),
-            preemption_timeout: context.preemption_timeout.into(),
         }));
-        let queues = contexts.iter().filter_map(|context| Some((context.id, context.work_queue?)));
-        to.records(queues.map(|(id, (descriptor, ring, bytes))| WorkQueueRecord {
-            id: id.into(),
-            reserved: U16::ZERO,
-            bytes: bytes.into(),
-            descriptor: descriptor.into(),
-            ring: ring.into(),
+        to.records(contexts.iter().filter_map(|context| context.work_queue).map(|(descriptor, ring, bytes)| {
+            WorkQueueRecord { descriptor: low(descriptor).into(), ring: low(ring).into(), bytes: bytes.into() }
         }));
     }
 
     fn read(from: &Document<'_>) -> Result<Self, RestoreError> {
         let invalid = RestoreError::invalid::<SavedContexts>;
-        let policies = from.records(MOST_CONTEXTS)?;
-        let mut policies: BTreeMap<u16, PolicyRecord> =
-            policies.into_iter().map(|it: PolicyRecord| (it.id.get(), it)).collect();
-        let queues = from.records(MOST_CONTEXTS)?;
-        let mut queues: BTreeMap<u16, WorkQueueRecord> =
-            queues.into_iter().map(|it: WorkQueueRecord| (it.id.get(), it)).collect();
         let mut members = from.records::<MemberRecord>(MOST_CONTEXTS.saturating_mul(MAX_LOGICAL))?.into_iter();
+        let mut policies = from.records::<PolicyRecord>(MOST_CONTEXTS)?.into_iter();
+        let mut queues = from.records::<WorkQueueRecord>(MOST_CONTEXTS)?.into_iter();
         let mut contexts = Vec::new();
-        for ContextRecord { id, class, mask, members: width, flags, reserved: _ } in from.records(MOST_CONTEXTS)? {
-            if flags & !ENABLED != 0 {
+        for record in from.records(MOST_CONTEXTS)? {
+            let ContextRecord { id, class, mask, members: width, flags, priority, ready } = record;
+            let has = |flag: u8| flags & flag != 0;
+            if flags & !CONTEXT_FLAGS != 0 || !has(POLICIES) && (has(PREEMPT_TO_IDLE) || priority != 0) {
                 return Err(invalid("a flag"));
             }
-            let id = id.get();
             let mut own = Vec::new();
-            for MemberRecord { descriptor, ready } in members.by_ref().take(width.into()) {
+            for (at, MemberRecord { descriptor }) in (0..u8::BITS).zip(members.by_ref().take(width.into())) {
                 let (image, flags) = (descriptor.get() & IMAGE, descriptor.get() & !IMAGE);
-                own.push(SavedMember { image, flags, ready: switch(ready.get()).ok_or(invalid("a member"))? });
+                own.push(SavedMember { image, flags, ready: ready >> at & 1 != 0 });
             }
-            if own.len() != usize::from(width) {
+            if own.len() != usize::from(width) || u32::from(ready) >> width.min(31) != 0 {
                 return Err(invalid("a context without its members"));
             }
+            let missing = || invalid("a context without its policies or its work queue");
+            let own_policies = has(POLICIES).then(|| policies.next().ok_or_else(missing)).transpose()?;
+            let own_policies = own_policies.map(|record| Policies {
+                priority,
+                quantum: nanoseconds(record.quantum),
+                preemption_timeout: nanoseconds(record.preemption_timeout),
+                preempt_to_idle: has(PREEMPT_TO_IDLE),
+                frequency: record.frequency.get(),
+            });
+            let work_queue = has(WORK_QUEUE).then(|| queues.next().ok_or_else(missing)).transpose()?;
             let Policies { priority, quantum, preemption_timeout, preempt_to_idle, frequency } =
-                match policies.remove(&id) {
-                    None => Policies::default(),
-                    Some(special) => Policies {
-                        priority: special.priority,
-                        quantum: special.quantum.get(),
-                        preemption_timeout: special.preemption_timeout.get(),
-                        preempt_to_idle: switch(special.preempt_to_idle.into()).ok_or(invalid("a policy"))?,
-                        frequency: special.frequency.get(),
-                    },
-                };
-            let work_queue = queues.remove(&id).map(|it| (it.descriptor.get(), it.ring.get(), it.bytes.get()));
+                own_policies.unwrap_or_default();
             contexts.push(SavedContext {
-                id,
+                id: id.get(),
                 class,
                 mask,
                 members: own,
-                work_queue,
+                work_queue: work_queue.map(|it| (it.descriptor.get().into(), it.ring.get().into(), it.bytes.get())),
                 priority,
                 quantum,
                 preemption_timeout,
                 preempt_to_idle,
                 frequency,
-                enabled: flags & ENABLED != 0,
+                enabled: has(ENABLED),
             });
         }
-        if members.next().is_some() || !policies.is_empty() || !queues.is_empty() {
+        if members.next().is_some() || policies.next().is_some() || queues.next().is_some() {
             return Err(invalid("what belongs to no context"));
         }
         Ok(SavedContexts { contexts })
     }
+}
+
+/// Drivers set times in microseconds, of 32 bits.
+fn microseconds(nanoseconds: u64) -> U32 {
+    u32::try_from(nanoseconds / 1000).unwrap_or(u32::MAX).into()
+}
+
+fn nanoseconds(microseconds: U32) -> u64 {
+    u64::from(microseconds.get()).saturating_mul(1000)
 }
 
 /// The value of a field that is 0 or 1.
@@ -449,5 +472,40 @@ impl SavedState for SavedDoorbells {
             context: record.context.get(),
         };
         Ok(SavedDoorbells { doorbells: from.records(MOST_DOORBELLS)?.iter().map(doorbell).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A context of the largest kind.
+    fn largest(id: usize) -> SavedContext {
+        let member = SavedMember { image: 0x1000, flags: 0x1234_5678_0000_0009, ready: id % 2 == 0 };
+        SavedContext {
+            id: u16::try_from(id).unwrap(),
+            class: 4,
+            mask: 1,
+            members: vec![member; MEMBERS],
+            work_queue: Some((0x2000, 0x3000, 1024)),
+            priority: 1,
+            quantum: u64::from(u32::MAX) * 1000,
+            preemption_timeout: 7000,
+            preempt_to_idle: id % 3 == 0,
+            frequency: 300,
+            enabled: id % 5 == 0,
+        }
+    }
+
+    /// MIG-023: the most contexts that a function can have take the bytes that are proved to fit, and are read as they were.
+    #[test]
+    fn the_most_contexts_take_the_bytes_of_their_bound() {
+        let saved = SavedContexts { contexts: (0..MOST_CONTEXTS).map(largest).collect() };
+        let mut document = Writer::new(format::Kind::XeHpgFunction);
+        saved.write(&mut document);
+        let bytes = document.finish();
+        assert_eq!(bytes.len(), format::HEADER_BYTES + CONTEXTS + format::END_BYTES);
+        let document = Document::read(&bytes, format::Kind::XeHpgFunction).unwrap();
+        assert!(SavedContexts::read(&document).unwrap() == saved);
     }
 }

@@ -276,9 +276,11 @@ fn parked_walkers_are_limited_in_bytes() {
     parked.drop_function(function);
     assert_eq!((parked.count(function), parked.bytes(function)), (0, 0));
     // What the GuC saves of a function is limited, too.
-    let room = Room { host: 0, saved: 2 << 20 };
+    let room = Room { host: 0, saved: 1 << 20 };
     let taken = (1..).take_while(|page| parked.reserve(owner(*page), room)).count();
     assert_eq!(taken, 3);
+    assert!(!parked.reserve(owner(9), Room { host: 0, saved: (3 << 18) + 1 }));
+    assert!(parked.reserve(owner(9), Room { host: 0, saved: 3 << 18 }));
 }
 
 #[test]
