@@ -10,7 +10,7 @@ use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::topology::EngineClass;
-pub use arctic_guc_driver::{DriverState, GucDriver, Layout};
+pub use arctic_guc_driver::{Access, DriverState, GucDriver, Layout};
 use vm_memory::{Bytes, VolatileSlice};
 
 /// Number of contexts. Each has an image and a ring for each of its four members, and one batch.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use vm_memory::bitmap::{AtomicBitmap, Bitmap};
-use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion};
+use vm_memory::{Bytes, FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
 
 /// Granularity of the log in bytes.
 const PAGE: usize = 4096;
@@ -46,6 +46,14 @@ impl LoggedRam {
         self.guest.write_slice(data, GuestAddress(address)).unwrap();
         let at = (address - self.start) as usize;
         self.written.lock().unwrap()[at..at + data.len()].copy_from_slice(data);
+    }
+
+    /// Empties the log, and takes what the memory has now as its contents before the changes that it logs. `end_steps` returns
+    /// when the steps of the card that are in progress have ended: a mark may precede its write by the rest of a step.
+    pub fn restart(&self, end_steps: impl FnOnce()) {
+        MmapRegion::bitmap(self.card.iter().next().unwrap()).reset();
+        end_steps();
+        self.read(self.start, &mut self.written.lock().unwrap());
     }
 
     /// Pages that the card has changed and that are not in the log, by address.
@@ -89,5 +97,10 @@ mod tests {
         assert_eq!(ram.not_logged(), [0x10_3000]);
         ram.card.write_slice(&[5], GuestAddress(0x10_3001)).unwrap();
         assert_eq!(ram.not_logged(), Vec::<u64>::new());
+        ram.restart(|| ());
+        assert_eq!(ram.not_logged(), Vec::<u64>::new());
+        ram.guest.write_slice(&[6], GuestAddress(0x10_2fff)).unwrap();
+        assert_eq!(ram.not_logged(), [0x10_2000], "the log is empty");
+        ram.restart(|| ());
     }
 }
