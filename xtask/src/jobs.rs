@@ -300,6 +300,17 @@ pub const CARD: &[Job] = &[
         ],
     },
     Job {
+        name: "moved",
+        minutes: 10,
+        tests: "3,000 random batches and 50 times the kernels of the fuzzer, saved at random steps and restored on another card",
+        paths: &[
+            "device-model/xehpg/src/guc/saved",
+            "device-model/xehpg/src/compute/saved",
+            "device-model/base/src/state",
+        ],
+        steps: &["ARCTIC_MOVED_CASES=3000 cargo test --release -p arctic-device-model --test differential -- moved::"],
+    },
+    Job {
         name: "flr",
         minutes: 35,
         tests: "200 FLRs of a VF with 1 GiB of written memory, with 10 busy threads per core",

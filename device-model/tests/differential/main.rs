@@ -4,8 +4,10 @@
 //! parser stopped.
 //!
 //! `ARCTIC_DIFFERENTIAL_COMMANDS` sets the number of commands to execute (default 60 000; a million takes about ten
-//! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
+//! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed, `ARCTIC_MOVED_CASES` the number of cases that are moved.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
+
+mod moved;
 
 use arctic_fidelity::proves;
 use std::collections::BTreeMap;

@@ -32,7 +32,7 @@ impl Worlds {
 }
 
 /// Returns the compared registers as offsets from the engine's base.
-fn watched(class: EngineClass) -> Vec<u32> {
+pub(super) fn watched(class: EngineClass) -> Vec<u32> {
     let mut offsets: Vec<u32> = (0x600..0x680).step_by(4).collect();
     offsets.extend([0x094, 0x0c0, 0x158, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c]);
     offsets.extend([0x098, 0x0b0, 0x0b4, 0x0b8, 0x214, 0x23c, 0x248, 0x24c, 0x4d0, 0x4d4, 0x4d8, 0x4dc]);

@@ -12,5 +12,6 @@ mod guests;
 pub(crate) mod initial;
 pub(crate) mod layout;
 pub mod minimise;
+pub mod moved;
 mod reference;
 pub(crate) mod world;

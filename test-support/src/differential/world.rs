@@ -455,7 +455,7 @@ fn shared(len: u64) -> File {
 }
 
 /// Returns the register values in a context image, by register offset (V8-046).
-fn registers_of(words: &[u32], base: u32) -> BTreeMap<u32, u32> {
+pub fn registers_of(words: &[u32], base: u32) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     let mut at = 0;
     while let Some(&header) = words.get(at) {

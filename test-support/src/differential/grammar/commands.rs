@@ -66,6 +66,7 @@ impl Writer<'_> {
                     _ => vec![opcode | of(self.choice, wanted)],
                 }
             }
+            Mi::ArbOnOff if self.movable => vec![opcode | 1],
             Mi::UserInterrupt | Mi::WaitForEvent | Mi::ArbCheck | Mi::ArbOnOff => {
                 vec![opcode | self.choice.below(2)]
             }
@@ -90,7 +91,7 @@ impl Writer<'_> {
                 words
             }
             Mi::LoadRegisterImm => self.load_register_imm(opcode),
-            Mi::UpdateGtt => self.update_gtt(opcode),
+            Mi::UpdateGtt if !self.movable => self.update_gtt(opcode),
             Mi::StoreRegisterMem => {
                 let global = self.global();
                 let predicate = if self.has_predicate() { self.choice.below(2) << 21 } else { 0 };
@@ -112,7 +113,7 @@ impl Writer<'_> {
                 vec![opcode | relative | source_relative >> 1 | 1, source, register]
             }
             Mi::FlushDw => self.flush_dw(opcode),
-            Mi::ReportPerfCount => self.report_perf_count(opcode),
+            Mi::ReportPerfCount if !self.movable => self.report_perf_count(opcode),
             Mi::CopyMemMem => {
                 let (source, destination) = (self.global(), self.global());
                 let from = self.address(source != 0, 4);
@@ -240,10 +241,18 @@ impl Writer<'_> {
         words
     }
 
+    /// Returns a post-sync operation: none, a write of the data, or of the time.
+    fn post_sync(&mut self) -> u32 {
+        match of(self.choice, &[0u32, 1, 1, 1, 3]) {
+            3 if self.movable => 1,
+            operation => operation,
+        }
+    }
+
     pub(super) fn flush_dw(&mut self, opcode: u32) -> Words {
-        let operation = of(self.choice, &[0u32, 1, 1, 1, 3]);
+        let operation = self.post_sync();
         let index = u32::from(self.choice.one_in(5));
-        let global = self.choice.below(2);
+        let global = self.choice.below(2) * u32::from(!self.movable);
         let address =
             if index != 0 { u64::from(0x200 + self.choice.below(32) * 8) } else { self.address(global != 0, 8) };
         let qword = self.choice.below(2);
@@ -269,7 +278,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn pipe_control(&mut self) -> Words {
-        let operation = of(self.choice, &[0u32, 1, 1, 1, 3]) << 14;
+        let operation = self.post_sync() << 14;
         let predicate = u32::from(self.choice.one_in(4)) << 8;
         let stall = self.choice.below(2) << 20;
         let ignored = self.choice.dword() & 0x0000_003d;
@@ -283,7 +292,7 @@ impl Writer<'_> {
             }
             1 => (flags | 1 << 21 | self.choice.below(2) << 24, u64::from(0x200 + self.choice.below(32) * 8)),
             _ => {
-                let global = self.choice.below(3) == 0;
+                let global = self.choice.below(3) == 0 && !self.movable;
                 (flags | u32::from(global) << 24, self.address(global, 8))
             }
         };
@@ -420,7 +429,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn start_of(&mut self, target: u64, nested: bool, flags: u32) -> Words {
-        let process = u32::from(self.choice.below(3) != 0) << 8;
+        let process = u32::from(self.choice.below(3) != 0 || self.movable) << 8;
         vec![0x31 << 23 | u32::from(nested) << 22 | process | flags | 1, target as u32, 0]
     }
 

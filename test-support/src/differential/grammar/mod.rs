@@ -99,6 +99,9 @@ struct Writer<'c> {
     stops: bool,
     /// Whether batches begin with [`OFFSETS`] bytes of MI_NOOPs, so starts may add BB_OFFSET.
     offsets: bool,
+    /// Whether the result must not depend on the place of the function in the GGTT, nor on time: see
+    /// [`Case::generate_movable`].
+    movable: bool,
 }
 
 impl Case {
@@ -110,28 +113,41 @@ impl Case {
         interruptions: Option<u32>,
         size: u32,
     ) -> Case {
-        let class = XE_HPG.engines.info(engine).class;
         let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
         let execlist = !vf && choice.one_in(2);
         let stops = choice.one_in(4);
         let offsets = choice.one_in(4);
-        let batches = std::array::from_fn(|n| {
-            let mut writer =
-                Writer { choice: &mut *choice, engine, class, vf, batch: Some(n), starts: 2, stops, offsets };
-            let count = 2 + writer.choice.below(size / 3 + 1);
-            let mut commands = writer.commands(count);
-            commands.push(vec![END]);
-            if offsets {
-                commands.insert(0, vec![0; OFFSETS as usize / 4]);
-            }
-            commands
-        });
-        let mut writer = Writer { choice: &mut *choice, engine, class, vf, batch: None, starts: 3, stops, offsets };
-        let mut ring = vec![writer.batch_buffer_start()];
-        let count = 1 + writer.choice.below(size / 2 + 1);
-        ring.extend(writer.commands(count));
+        let mut grammar = Grammar { choice, engine, vf, stops, offsets, movable: false };
+        let (batches, ring) = (grammar.batches(size), grammar.ring(size));
         Case { engine, vf, head, ring, batches, fill, interruptions, execlist, offsets }
+    }
+
+    /// Generates a case of about `size` commands of a VF that may be moved to another range of the GGTT between any two of them:
+    /// no command has an address of the GGTT, and none of them stores a time, or what is not of the context. It does not stop, and
+    /// allows preemption at all times.
+    pub fn generate_movable(choice: &mut dyn Choice, engine: EngineId, size: u32) -> Case {
+        let fill = u64::from(choice.below(FILLS));
+        let head = choice.below(RING_BYTES / 8) * 8;
+        let offsets = choice.one_in(4);
+        let mut grammar = Grammar { choice, engine, vf: true, stops: false, offsets, movable: true };
+        let (batches, ring) = (grammar.batches(size), grammar.ring(size));
+        Case { engine, vf: true, head, ring, batches, fill, interruptions: None, execlist: false, offsets }
+    }
+
+    /// Inserts commands, each of them at a random place of the ring or of a batch.
+    pub fn insert(&mut self, choice: &mut dyn Choice, commands: impl IntoIterator<Item = Words>) {
+        for words in commands {
+            let number = choice.below(BATCH_COUNT as u32 * 2) as usize;
+            let (part, first) = match self.batches.get_mut(number) {
+                Some(batch) => (batch, usize::from(self.offsets)),
+                None => (&mut self.ring, 0),
+            };
+            // A batch ends with its last command.
+            let last = part.len() - usize::from(number < BATCH_COUNT);
+            let at = first + choice.below((last - first) as u32 + 1) as usize;
+            part.insert(at, words);
+        }
     }
 
     /// Returns the commands of a part.
@@ -243,6 +259,45 @@ impl Case {
             }
         }
         text
+    }
+}
+
+/// What the commands of a case depend on.
+struct Grammar<'c> {
+    choice: &'c mut dyn Choice,
+    engine: EngineId,
+    vf: bool,
+    stops: bool,
+    offsets: bool,
+    movable: bool,
+}
+
+impl Grammar<'_> {
+    fn writer(&mut self, batch: Option<usize>, starts: u32) -> Writer<'_> {
+        let Grammar { ref mut choice, engine, vf, stops, offsets, movable } = *self;
+        let class = XE_HPG.engines.info(engine).class;
+        Writer { choice: &mut **choice, engine, class, vf, batch, starts, stops, offsets, movable }
+    }
+
+    fn batches(&mut self, size: u32) -> [Vec<Words>; BATCH_COUNT] {
+        std::array::from_fn(|n| {
+            let mut writer = self.writer(Some(n), 2);
+            let count = 2 + writer.choice.below(size / 3 + 1);
+            let mut commands = writer.commands(count);
+            commands.push(vec![END]);
+            if self.offsets {
+                commands.insert(0, vec![0; OFFSETS as usize / 4]);
+            }
+            commands
+        })
+    }
+
+    fn ring(&mut self, size: u32) -> Vec<Words> {
+        let mut writer = self.writer(None, 3);
+        let mut ring = vec![writer.batch_buffer_start()];
+        let count = 1 + writer.choice.below(size / 2 + 1);
+        ring.extend(writer.commands(count));
+        ring
     }
 }
 

@@ -20,7 +20,7 @@ impl Writer<'_> {
     }
 
     pub(super) fn global(&mut self) -> u32 {
-        u32::from(self.choice.below(3) == 0) * GGTT
+        u32::from(self.choice.below(3) == 0 && !self.movable) * GGTT
     }
 
     /// Returns a value, mostly from a small range, so equal values are frequent.
@@ -64,7 +64,7 @@ impl Writer<'_> {
     /// Returns a register operand: the header bit for its addressing mode, and the offset.
     pub(super) fn register(&mut self, read: bool) -> (u32, u32) {
         let base = self.base();
-        if self.choice.one_in(24) {
+        if self.choice.one_in(24) && !self.movable {
             // A register of another engine.
             let other = of(self.choice, &[0x2000u32, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000]);
             if other != base {
@@ -107,7 +107,7 @@ impl Writer<'_> {
         match self.choice.below(32) {
             0..5 => of(self.choice, &OPEN),
             5..7 => of(self.choice, &CLOSED),
-            7 if read => of(self.choice, &READ_ONLY),
+            7 if read && !self.movable => of(self.choice, &READ_ONLY),
             8..11 if self.has_predicate() => 0x400 + self.choice.below(7) * 4,
             11 if self.has_predicate() => 0x500 + self.choice.below(3) * 4,
             13 if self.class == EngineClass::Render => of(self.choice, &[OAR_CONTROL, CONTEXT_CONTROL]),

@@ -191,6 +191,14 @@ impl Input {
     }
 }
 
+/// The work of each input from which a fuzzer starts that ends, with its name.
+pub fn works() -> Vec<(String, Work)> {
+    /// They do not end, or change what the context executes.
+    const OTHERS: [&str; 4] = ["endless", "alone", "own-code", "own-commands"];
+    let ending = seeds().into_iter().filter(|(name, _)| !OTHERS.contains(&name.as_str()));
+    ending.map(|(name, input)| (name, input.work())).collect()
+}
+
 /// Commands of the state.
 fn state(registers: u32) -> Vec<u32> {
     let bases = Bases {
