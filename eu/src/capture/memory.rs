@@ -7,7 +7,7 @@ use super::{
     ADDRESS, Capture, CapturedImage, CapturedSurface, Content, PAGE_BYTES, Page, PageName, Planes, SamplerName,
     SurfaceName,
 };
-use crate::exec::memory::{Access, Atomic, Image, Memory, MemoryFault, Sampler, Surface, SurfaceMemory, elements};
+use crate::exec::memory::{Access, Atomic, Extent, Image, Memory, MemoryFault, Sampler, Surface, count_inside};
 use crate::exec::{FaultKind, Fetch};
 
 /// A byte of memory that the replay has left otherwise than the card.
@@ -64,22 +64,6 @@ pub struct ReplayMemory<'c> {
     current: Vec<CurrentPage>,
 }
 
-/// Where the addresses of a message are: an address below `bytes` after the mask is at `base` and the address.
-#[derive(Clone, Copy)]
-struct Extent {
-    base: u64,
-    bytes: u64,
-    mask: u64,
-}
-
-impl Extent {
-    /// Virtual address, and number of bytes from there to the end of the surface.
-    fn place(self, address: u64) -> (u64, u64) {
-        let offset = address & self.mask;
-        (self.base.wrapping_add(offset) & ADDRESS, self.bytes.saturating_sub(offset))
-    }
-}
-
 /// The name of the surface state of a surface.
 fn name(surface: Surface) -> Option<SurfaceName> {
     match surface {
@@ -88,11 +72,6 @@ fn name(surface: Surface) -> Option<SurfaceName> {
         Surface::Bindless(offset) => Some(SurfaceName::Bindless(offset)),
         Surface::State(offset, _) => Some(SurfaceName::State(offset)),
     }
-}
-
-/// Bytes of the elements that are wholly inside a surface, of which `inside` bytes are left.
-fn count_inside(inside: u64, len: usize, element: usize) -> usize {
-    elements(usize::try_from(inside).unwrap_or(usize::MAX).min(len), element)
 }
 
 fn fault(address: u64) -> MemoryFault {
@@ -130,23 +109,11 @@ impl<'c> ReplayMemory<'c> {
     }
 
     fn extent(&self, surface: Surface) -> Result<Extent, MemoryFault> {
-        let all = |base, mask| Ok(Extent { base, bytes: u64::MAX, mask });
         let Some(name) = name(surface) else {
             let is_flat = surface == Surface::Flat;
-            return if is_flat { all(0, ADDRESS) } else { all(self.capture.launch.general_base, u32::MAX.into()) };
+            return Ok(if is_flat { Extent::FLAT } else { Extent::stateless(self.capture.launch.general_base) });
         };
-        let thread = if let Surface::State(_, thread) = surface { Some(u64::from(thread)) } else { None };
-        let (base, bytes) = match (self.surface(name)?.1.memory, thread) {
-            (SurfaceMemory::Buffer { base, bytes }, _) => (base, bytes),
-            (SurfaceMemory::Null, _) => (0, 0),
-            (SurfaceMemory::Scratch { base, pitch, threads }, Some(thread)) => {
-                (base.wrapping_add(thread.wrapping_mul(pitch)), if thread < threads { pitch } else { 0 })
-            }
-            (SurfaceMemory::Scratch { .. }, None) | (SurfaceMemory::Texels, _) => {
-                return Err(FaultKind::Surface.into());
-            }
-        };
-        Ok(Extent { base, bytes, mask: u64::MAX })
+        Ok(self.surface(name)?.1.memory.extent(surface)?)
     }
 
     /// The page of an address. Memory without control data has no pages with compression.

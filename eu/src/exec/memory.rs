@@ -9,7 +9,7 @@ pub use super::image::{
 };
 pub use super::mips::MipLayout;
 pub use super::spans::{LaneFault, LaneSpans};
-pub use super::surface::{Surface, SurfaceMemory};
+pub use super::surface::{Extent, Surface, SurfaceMemory, count_inside};
 
 /// Whether an access was inside its surface. ISA-221: of elements that are wholly or partly outside, loads give 0 and stores
 /// are dropped.
