@@ -8,7 +8,7 @@ mod lanes;
 pub(super) use captured::{AccessRecord, CapturingMemory, CopiedPage};
 
 use arctic_eu::exec::memory::{
-    Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, SurfaceMemory, elements,
+    Access, Atomic, Extent, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, count_inside,
 };
 use arctic_eu::exec::{FaultKind, Fetch};
 
@@ -49,28 +49,6 @@ pub struct KernelMemory<'s, 'm> {
     remote_atomics: u64,
     /// Accesses may be messages to a client.
     may_send: bool,
-}
-
-/// Where the addresses in a message are: an address `a & mask` below `bytes` is at `base + (a & mask)`.
-#[derive(Clone, Copy)]
-struct Extent {
-    base: u64,
-    bytes: u64,
-    mask: u64,
-}
-
-impl Extent {
-    /// All addresses from a base on.
-    fn from(base: u64, mask: u64) -> Extent {
-        Extent { base, bytes: u64::MAX, mask }
-    }
-
-    /// Virtual address, and number of bytes from there to the end of the surface.
-    #[inline(always)]
-    fn place(self, address: u64) -> (u64, u64) {
-        let offset = address & self.mask;
-        (self.base.wrapping_add(offset) & ADDRESS, self.bytes.saturating_sub(offset))
-    }
 }
 
 impl<'s, 'm> KernelMemory<'s, 'm> {
@@ -143,24 +121,13 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
     fn extent(&mut self, surface: Surface) -> Result<Extent, MemoryFault> {
         let Some(name) = StateName::of(surface) else {
             let is_flat = surface == Surface::Flat;
-            let (base, mask) = if is_flat { (0, ADDRESS) } else { (self.bases.general, u32::MAX.into()) };
-            return Ok(Extent::from(base, mask));
+            return Ok(if is_flat { Extent::FLAT } else { Extent::stateless(self.bases.general) });
         };
-        let thread = if let Surface::State(_, thread) = surface { Some(thread) } else { None };
         let memory = match self.surfaces.find(name) {
             Some(state) => state.memory,
             None => self.decode(name)?.memory,
         };
-        match (memory, thread) {
-            (SurfaceMemory::Buffer { base, bytes }, _) => Ok(Extent { base, bytes, mask: u64::MAX }),
-            (SurfaceMemory::Null, _) => Ok(Extent { base: 0, bytes: 0, mask: u64::MAX }),
-            (SurfaceMemory::Scratch { base, pitch, threads }, Some(thread)) => {
-                let bytes = if u64::from(thread) < threads { pitch } else { 0 };
-                let start = u64::from(thread).saturating_mul(pitch);
-                Ok(Extent { base: base.wrapping_add(start), bytes, mask: u64::MAX })
-            }
-            (SurfaceMemory::Scratch { .. }, None) | (SurfaceMemory::Texels, _) => Err(FaultKind::Surface.into()),
-        }
+        Ok(memory.extent(surface)?)
     }
 
     /// Virtual address of the entry of the binding table that has the address of a state, if one has.
@@ -370,11 +337,6 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         }
         Ok(old)
     }
-}
-
-/// Bytes of the elements that are wholly inside a surface, of which `inside` bytes are left.
-fn count_inside(inside: u64, len: usize, element: usize) -> usize {
-    elements(usize::try_from(inside).unwrap_or(usize::MAX).min(len), element)
 }
 
 /// The little-endian dwords of a structure in memory.

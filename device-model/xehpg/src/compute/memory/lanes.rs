@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses by the lanes of a message: what they have in common is done once.
 
-use arctic_eu::exec::memory::{LaneFault, LaneSpans, MemoryFault};
+use arctic_eu::exec::memory::{Extent, LaneFault, LaneSpans, MemoryFault};
 use vm_memory::VolatileSlice;
 
-use super::{Extent, KernelMemory};
+use super::KernelMemory;
 use crate::memory::{Access, CellValue, Span, cell};
 
 /// Mapped memory that lanes of a message have in common.
