@@ -26,7 +26,7 @@ pub use bases::Bases;
 pub use capture::{CaptureJob, Captures};
 pub use memory::KernelMemory;
 pub use parked::{Owner, ParkedRun, ParkedWalkers};
-pub use report::{KernelPlace, Room, RunStop, Times, Unexecuted, WalkerCounts};
+pub use report::{KernelPlace, MOST_SAVED_BYTES, Room, RunStop, Times, Unexecuted, WalkerCounts};
 pub use run::WalkerRun;
 pub use shared::{ClusterState, Help, Offers};
 pub use state::{ComputeState, STATE_DWORDS, has_compute, image_command};

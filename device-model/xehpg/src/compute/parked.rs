@@ -5,6 +5,7 @@
 //! A ticket is used once and never again. It lies in memory of the guest, so it counts only with the function and the context
 //! that it was given to: a forged or copied one finds nothing, and the walker is begun again at its group.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::report::{MOST_SAVED_BYTES, Room};
@@ -63,9 +64,15 @@ struct State {
     /// The last ticket that was given.
     last: u64,
     walkers: Vec<Parked>,
+    /// Most bytes of the groups of a function when they are saved, of functions with less than [`MOST_SAVED_BYTES`].
+    limits: BTreeMap<Function, usize>,
 }
 
 impl State {
+    fn limit_of(&self, function: Function) -> usize {
+        self.limits.get(&function).copied().unwrap_or(MOST_SAVED_BYTES)
+    }
+
     /// Keeps a walker instead of the one that its context had.
     fn replace(&mut self, parked: Parked) {
         self.walkers.retain(|other| other.owner != parked.owner);
@@ -78,16 +85,30 @@ impl ParkedWalkers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sets the most bytes of the groups of a function when they are saved, which has no parked walkers.
+    pub fn limit(&self, function: Function, saved: usize) {
+        let mut state = self.state();
+        match saved < MOST_SAVED_BYTES {
+            true => state.limits.insert(function, saved),
+            false => state.limits.remove(&function),
+        };
+    }
+
+    /// The most bytes of the groups of a function when they are saved.
+    pub(super) fn limit_of(&self, function: Function) -> usize {
+        self.state().limit_of(function)
+    }
+
     /// Takes this room for a walker of a context that is to leave its engine. Returns false if its function has none. Engines do
     /// this at the same time, so the room is taken before the context is saved; [`ParkedWalkers::park`] uses it, and whatever drops or
     /// takes the context's walker gives it back.
     pub fn reserve(&self, owner: Owner, room: Room) -> bool {
         let mut state = self.state();
+        let limit = state.limit_of(owner.function);
         let own =
             state.walkers.iter().filter(|parked| parked.owner.function == owner.function && parked.owner != owner);
         let (count, taken) = own.fold((0_usize, room), |(n, sum), parked| (n.saturating_add(1), sum.plus(parked.room)));
-        let has_room =
-            count < MOST_OF_FUNCTION && taken.host <= MOST_BYTES_OF_FUNCTION && taken.saved <= MOST_SAVED_BYTES;
+        let has_room = count < MOST_OF_FUNCTION && taken.host <= MOST_BYTES_OF_FUNCTION && taken.saved <= limit;
         if has_room {
             state.replace(Parked { owner, ticket: 0, room, run: None });
         }

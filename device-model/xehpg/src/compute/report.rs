@@ -6,10 +6,10 @@ use arctic_eu::exec::{FaultKind, KindCounts, SavedGroup};
 use super::replay::SavedReplay;
 use crate::memory::Fault;
 
-/// Most bytes of the groups of the parked walkers of a function when they are saved. With all contexts that a function can have,
-/// they fit in the 8 MiB that xe reserves for all that the GuC saves of a VF (`XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE`), which
-/// is proved where the GuC's records are (`guc/saved/wire.rs`). A group beyond it runs to its end.
-pub const MOST_SAVED_BYTES: usize = 15 << 18;
+/// Most bytes of the groups of the parked walkers of a function when they are saved. A function with many contexts has less
+/// ([`super::ParkedWalkers::limit`]), so that all that the GuC saves of a VF fits in the 8 MiB that xe reserves for it
+/// (`XE_GT_SRIOV_PF_MIGRATION_GUC_DATA_MAX_SIZE`). A group beyond it runs to its end.
+pub const MOST_SAVED_BYTES: usize = 6 << 20;
 
 /// Timestamps of a walker: CTX_TIMESTAMP and TIMESTAMP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

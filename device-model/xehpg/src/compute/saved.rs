@@ -6,7 +6,7 @@
 
 mod wire;
 
-pub use wire::MOST_BYTES;
+pub use wire::BYTES_WITHOUT_GROUPS;
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use arctic_eu::exec::SavedGroup;
 
 use super::parked::{MOST_OF_FUNCTION, Owner, ParkedWalkers};
 use super::replay::SavedReplay;
-use super::report::{MOST_SAVED_BYTES, Times, saved_bytes};
+use super::report::{Times, saved_bytes};
 use super::run::SavedRun;
 use super::slot::{InFlight, SavedInFlight};
 use crate::host::Function;
@@ -140,7 +140,7 @@ impl SaveState for Kernels<'_> {
             let started = Times { context: walker.started[0], card: walker.started[1] };
             restored.push((owner, walker.ticket, SavedRun { started, longest, instructions, next, groups }, bytes));
         }
-        if room > MOST_SAVED_BYTES {
+        if room > self.parked.limit_of(self.function) {
             return Err(invalid("more bytes than a function may have"));
         }
         self.parked.drop_function(self.function);

@@ -34,7 +34,7 @@ use crate::memory::saved::{Frames, GgttState, Reach};
 use crate::state::{FormatError, RestoreError, SaveError, SaveState, Tag};
 use crate::topology::EngineClass;
 
-pub use wire::MOST_BYTES;
+pub use wire::{MOST_BYTES, room_for_groups};
 
 /// Bits of a context descriptor with the GGTT address of the context image.
 const IMAGE: u64 = 0xffff_f000;
@@ -238,7 +238,8 @@ impl VfUnits<'_> {
 pub fn most_bytes(of: &GucFunction) -> usize {
     let kernels =
         of.contexts.values().any(|context| matches!(context.class, EngineClass::Render | EngineClass::Compute));
-    let kernels = if kernels { crate::compute::saved::MOST_BYTES } else { 0 };
+    let groups = crate::compute::saved::BYTES_WITHOUT_GROUPS + crate::compute::MOST_SAVED_BYTES;
+    let kernels = if kernels { groups } else { 0 };
     wire::most_bytes_of_contexts(of.contexts.values()).saturating_add(kernels).min(MOST_BYTES)
 }
 

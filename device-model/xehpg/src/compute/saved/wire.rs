@@ -6,7 +6,6 @@ use zerocopy::little_endian::{U32, U64};
 use super::{SavedFlight, SavedKernels, SavedWalker};
 use crate::compute::parked::MOST_OF_FUNCTION;
 use crate::compute::replay::{self, MOST_ACCESSES, MOST_ATOMICS, SavedReplay};
-use crate::compute::report::MOST_SAVED_BYTES;
 use crate::state::{Document, Record, RestoreError, SavedState, Tag, Writer, format};
 use crate::topology::CLUSTERS;
 
@@ -71,10 +70,9 @@ const BYTES: Tag = Tag(*b"KBYT");
 /// Largest number of groups of a function.
 const MOST_GROUPS: usize = MOST_OF_FUNCTION * (CLUSTERS + 1);
 
-/// Bytes of the sections, at most.
-pub const MOST_BYTES: usize = format::section_bytes::<WalkerRecord>(MOST_OF_FUNCTION)
-    + 5 * (format::SECTION_BYTES + format::ALIGNMENT)
-    + MOST_SAVED_BYTES;
+/// Bytes of the sections but those of the groups, at most.
+pub const BYTES_WITHOUT_GROUPS: usize =
+    format::section_bytes::<WalkerRecord>(MOST_OF_FUNCTION) + 5 * (format::SECTION_BYTES + format::ALIGNMENT);
 // What a group has in each of the sections, but the bytes of its threads.
 const _: () = assert!(
     size_of::<GroupRecord>()

@@ -12,6 +12,7 @@ use crate::guc::messages::klv;
 use crate::guc::migration;
 use crate::guc::notices::{self, Notice};
 use crate::guc::provisioning::VfConfig;
+use crate::guc::saved;
 use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
 use crate::host::{Function, functions};
@@ -63,6 +64,7 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
             guc.scheduler.drop_function(ctx, function);
             // Its doorbells refer to context ids that may be assigned to another function.
             guc.doorbells.release_function(&ctx.gt.doorbells, function);
+            ctx.gt.parked.limit(function, saved::room_for_groups(config.contexts.count));
         }
         if config.doorbells != before.doorbells {
             guc.doorbells.restrict(&ctx.gt.doorbells, function, config.doorbells);

@@ -47,14 +47,24 @@ const OTHERS: usize = format::HEADER_BYTES
     + crate::gt::saved::MOST_BYTES
     + crate::interrupts::MOST_SAVED_BYTES
     + format::END_BYTES;
-/// Bytes of the sections of the most contexts that a function can have, each of them with [`CONTEXT_BYTES`].
-const CONTEXTS: usize = format::section_bytes::<ContextRecord>(MOST_CONTEXTS)
-    + format::section_bytes::<MemberRecord>(MOST_CONTEXTS * MEMBERS)
-    + format::section_bytes::<PolicyRecord>(MOST_CONTEXTS)
-    + format::section_bytes::<WorkQueueRecord>(MOST_CONTEXTS);
-// All that a function can have fits in the buffer of xe at once (MIG-023). The GGTT entries and the description of local memory
-// are not in it: a PF driver transfers them.
-const _: () = assert!(CONTEXTS + crate::compute::saved::MOST_BYTES + OTHERS <= MOST_BYTES);
+/// Bytes of the sections of so many contexts, each of them with [`CONTEXT_BYTES`].
+const fn bytes_of_contexts(count: usize) -> usize {
+    format::section_bytes::<ContextRecord>(count)
+        + format::section_bytes::<MemberRecord>(count * MEMBERS)
+        + format::section_bytes::<PolicyRecord>(count)
+        + format::section_bytes::<WorkQueueRecord>(count)
+}
+
+/// Bytes that the groups of kernels in flight may have of a function with so many contexts: then all that it can have fits in the
+/// buffer of xe at once (MIG-023). The GGTT entries and the description of local memory are not in it: a PF driver transfers them.
+pub const fn room_for_groups(contexts: u32) -> usize {
+    let contexts = if (contexts as usize) < MOST_CONTEXTS { contexts as usize } else { MOST_CONTEXTS };
+    let room = MOST_BYTES - OTHERS - crate::compute::saved::BYTES_WITHOUT_GROUPS - bytes_of_contexts(contexts);
+    if room < crate::compute::MOST_SAVED_BYTES { room } else { crate::compute::MOST_SAVED_BYTES }
+}
+// A function with the most contexts has room for large groups, and one with the quota of each of seven VFs for all of them.
+const _: () =
+    assert!(room_for_groups(u32::MAX) >= 3 << 20 && room_for_groups(1 << 13) == crate::compute::MOST_SAVED_BYTES);
 
 arctic_base::record! {
     /// What the VF was provisioned with.
@@ -504,7 +514,7 @@ mod tests {
         let mut document = Writer::new(format::Kind::XeHpgFunction);
         saved.write(&mut document);
         let bytes = document.finish();
-        assert_eq!(bytes.len(), format::HEADER_BYTES + CONTEXTS + format::END_BYTES);
+        assert_eq!(bytes.len(), format::HEADER_BYTES + bytes_of_contexts(MOST_CONTEXTS) + format::END_BYTES);
         let document = Document::read(&bytes, format::Kind::XeHpgFunction).unwrap();
         assert!(SavedContexts::read(&document).unwrap() == saved);
     }

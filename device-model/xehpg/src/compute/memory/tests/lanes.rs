@@ -4,6 +4,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use arctic_eu::exec::memory::elements;
+
 use super::*;
 
 fn spans(surface: Surface, addresses: &[u64], enabled: u32, element: usize, size: usize) -> LaneSpans<'_> {

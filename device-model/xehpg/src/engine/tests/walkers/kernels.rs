@@ -276,6 +276,7 @@ fn parked_walkers_are_limited_in_bytes() {
     parked.drop_function(function);
     assert_eq!((parked.count(function), parked.bytes(function)), (0, 0));
     // What the GuC saves of a function is limited, too.
+    parked.limit(function, 15 << 18);
     let room = Room { host: 0, saved: 1 << 20 };
     let taken = (1..).take_while(|page| parked.reserve(owner(*page), room)).count();
     assert_eq!(taken, 3);
