@@ -31,6 +31,8 @@ pub mod client;
 pub mod differential;
 pub mod document;
 pub mod driver;
+#[cfg(feature = "vfio-user")]
+pub mod golden;
 pub mod grammar;
 pub mod harness;
 pub mod kernels;
