@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Checks of the library as a dependency: it builds without its features, its documentation builds without warnings,
-//! and its example runs.
+//! and its examples run.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,23 +29,34 @@ fn succeeded(arguments: &str, rustdoc_flags: &str) -> String {
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
-/// The example has fewer than 150 lines and prints the expected lines in a package that has only the library, without
-/// features, as its dependency. (As an example of this package it would be built with the dev-dependencies' features.)
+/// The examples print the expected lines in a package that has only the library, without features, and `vm-memory` as its
+/// dependencies. (As examples of this package they would be built with the dev-dependencies' features.) The one that shows the
+/// card has fewer than 150 lines.
 #[test]
-fn the_example_shows_the_card_in_one_process() {
-    let source = include_str!("../examples/in_process.rs");
-    assert!(source.lines().count() < 150, "{} lines", source.lines().count());
-    let package = target().join("in_process");
-    fs::create_dir_all(package.join("src")).unwrap();
-    fs::write(package.join("src/main.rs"), source).unwrap();
+fn the_examples_show_the_card_in_one_process() {
+    let sources = [
+        ("in_process", include_str!("../examples/in_process.rs")),
+        ("migration", include_str!("../examples/migration.rs")),
+    ];
+    assert!(sources[0].1.lines().count() < 150, "{} lines", sources[0].1.lines().count());
+    let package = target().join("library_examples");
+    fs::create_dir_all(package.join("src/bin")).unwrap();
+    for (name, source) in sources {
+        fs::write(package.join(format!("src/bin/{name}.rs")), source).unwrap();
+    }
     fs::copy(root().join("Cargo.lock"), package.join("Cargo.lock")).unwrap();
+    // The version is that of the lock file.
     let manifest = format!(
-        "[package]\nname = \"in_process\"\nedition = \"2024\"\n[workspace]\n\
-         [dependencies]\narctic-gpu = {{ path = {:?} }}\n",
+        "[package]\nname = \"library_examples\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\narctic-gpu = {{ path = {:?} }}\n\
+         vm-memory = {{ version = \"*\", features = [\"backend-bitmap\"] }}\n",
         root()
     );
     fs::write(package.join("Cargo.toml"), manifest).unwrap();
-    let output = succeeded(&format!("run --quiet --manifest-path {}", package.join("Cargo.toml").display()), "");
+    let run = |name: &str| {
+        succeeded(&format!("run --quiet --bin {name} --manifest-path {}", package.join("Cargo.toml").display()), "")
+    };
+    let output = run("in_process");
     for line in [
         "pf: BAR 2 is memory at 0x5000000000..0x5080000000",
         "pf: writes to 0x40001901f0 are events",
@@ -57,6 +68,15 @@ fn the_example_shows_the_card_in_one_process() {
         "nobody answers: 0xffffffff",
     ] {
         assert!(output.lines().any(|found| found == line), "no line {line:?} in\n{output}");
+    }
+    let output = run("migration");
+    for part in [
+        " pages were written during the copy",
+        "the function has ",
+        "000 answers before the move, 1000 after it",
+        "the physical function: saving the physical function or all of this card is not supported",
+    ] {
+        assert!(output.contains(part), "no {part:?} in\n{output}");
     }
 }
 
