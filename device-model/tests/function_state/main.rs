@@ -367,6 +367,18 @@ fn a_context_takes_few_bytes() {
     assert!(full > empty && full <= 1024 + 64 * 32, "{full} bytes with 32 contexts");
 }
 
+/// A save reads no page of a GGTT window in which the VF has written nothing: that would allocate it.
+#[test]
+fn a_save_allocates_no_pages_of_a_ggtt_window() {
+    let bench = bench(true);
+    let window = &bench.files[ATTACKER.index() + 3];
+    pause(&bench, ATTACKER);
+    let before = window.held();
+    let saved = save(&bench, ATTACKER);
+    restore(&bench, ATTACKER, &saved).unwrap();
+    assert_eq!((before, window.held()), (0, 0));
+}
+
 /// An interrupt identity is the one of a source of its bank.
 #[test]
 fn an_identity_without_source_is_refused() {

@@ -65,6 +65,21 @@ impl Ggtt {
         if entry.owner() == 0 { entry } else { self.with_owners_part(index, entry) }
     }
 
+    /// The entries at `indices` with their numbers, as [`Ggtt::effective`] returns them. Pages of the separate table of `vf` in
+    /// which it has written nothing are not read, because that would allocate them.
+    pub fn effective_of(&self, vf: Function, indices: Range<u64>) -> impl Iterator<Item = (u64, GgttEntry)> {
+        let bytes = indices.start.saturating_mul(8)..indices.end.saturating_mul(8);
+        let mut written = self.table_of(vf).into_iter().flat_map(move |own| own.data(bytes.clone())).peekable();
+        indices.map(move |index| {
+            let at = index.saturating_mul(8);
+            while written.next_if(|run| run.end <= at).is_some() {}
+            let is_written = written.peek().is_some_and(|run| run.start <= at);
+            let entry = self.entry(index);
+            let is_own = entry.function() == Some(vf);
+            (index, if is_own && !is_written { entry } else { self.effective(index) })
+        })
+    }
+
     fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
         let Some(owner) = entry.function() else { return entry };
         let own = self.table_of(owner).map_or(GgttEntry::new(), |table| load(table, index));
@@ -195,8 +210,13 @@ impl Ggtt {
         self.empty_vf(vf);
         let mut owned = true;
         for index in indices {
+            let (entry, value) = (self.entry(index), value(index));
+            // Most entries have no address, before and after.
+            if entry.vf_write(vf.number(), value) == Some(entry) {
+                continue;
+            }
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
-            let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.number(), value(index)).map(u64::from);
+            let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.number(), value).map(u64::from);
             let changed = cell.and_then(|cell| u64::update(&cell, 0, change));
             owned &= matches!(changed, Some(Ok(_)));
         }

@@ -513,11 +513,11 @@ impl Memory {
 
     /// Reads the LMEM BAR of `function`; all ones where no local memory is assigned (V13-010, V13-011).
     pub fn read_bar(&self, function: Function, offset: u64, data: &mut [u8]) {
-        data.fill(0xff);
         self.each_of_bar(function, offset, data.len(), |memory, part| {
-            if let Some(memory) = memory {
-                // Cannot fail: the slice has exactly this length.
-                let _ = Span::Mapped(memory).read(data.get_mut(part).unwrap_or_default());
+            let part = data.get_mut(part).unwrap_or_default();
+            // The read cannot fail: the slice has exactly this length.
+            if memory.is_none_or(|memory| Span::Mapped(memory).read(part).is_err()) {
+                part.fill(0xff);
             }
         });
     }

@@ -120,8 +120,9 @@ impl SaveState for GgttState<'_> {
     type Saved = SavedGgtt;
 
     fn save(&self) -> Result<SavedGgtt, SaveError> {
-        let entry = |index| self.memory.ggtt().effective(index).vf_read(self.function.number());
-        let entries = (0..).zip(self.indices.clone()).map(|(page, index)| (page, entry(index)));
+        let entries = self.memory.ggtt().effective_of(self.function, self.indices.clone());
+        let entries = entries.map(|(_, entry)| entry.vf_read(self.function.number()));
+        let entries = (0..).zip(entries);
         let written = entries.filter(|(_, entry)| has_contents(*entry));
         let pages = self.indices.end.saturating_sub(self.indices.start);
         Ok(SavedGgtt {
