@@ -74,9 +74,10 @@ pub struct Args {
     passthrough: bool,
     /// Migrate VF 1 this many times after the work of the VFs: the PF's xe saves it, gives it another range of the GGTT and
     /// restores it, while all engines of each VF are busy. In one guest with the PF and all VFs, or with --split; then the processors
-    /// of VF 1's guest are stopped meanwhile, and each tenth time is two: VF 1 is saved again before its driver has recovered
+    /// of VF 1's guest are stopped meanwhile, each tenth time is two (VF 1 is saved again before its driver has recovered), and with
+    /// --compute kernels are part of the work
     #[arg(long, value_name = "N", requires = "vfs", value_parser = clap::value_parser!(u32).range(1..=100_000),
-        conflicts_with_all = ["provision", "passthrough", "compute", "run", "shell", "no_card"])]
+        conflicts_with_all = ["provision", "passthrough", "run", "shell", "no_card"])]
     migrate: Option<u32>,
     /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
     #[arg(long, conflicts_with_all = ["passthrough", "no_card"])]
@@ -221,6 +222,11 @@ impl Args {
         }
         if self.compute && options.driver != Driver::Xe {
             return Err(usage(anyhow::anyhow!("--compute needs xe: omit --driver {}", options.driver)));
+        }
+        if self.compute && self.migrate.is_some() && !self.split {
+            return Err(usage(anyhow::anyhow!(
+                "--compute and --migrate need guests of their own for the VFs: add --split"
+            )));
         }
         let apart = Apart { pf: self.pf_debian, vfs: self.vf_debian };
         Ok(Options { apart, compute: self.compute, packages: self.packages.clone(), ..options })
@@ -413,13 +419,23 @@ mod tests {
             let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace())).unwrap().args;
             args.options().map_err(|error| error.to_string())
         };
-        for words in ["--compute", "--compute --vfs 7", "--compute --vfs 3 --split", "--compute --run clinfo --json"] {
+        for words in [
+            "--compute",
+            "--compute --vfs 7",
+            "--compute --vfs 3 --split",
+            "--compute --split --vfs 2 --migrate 2",
+            "--compute --run clinfo --json",
+        ] {
             assert!(options(words).unwrap().compute, "{words}");
         }
         assert!(!options("").unwrap().compute);
         assert_eq!(options("--compute --packages clinfo,libze1").unwrap().packages, ["clinfo", "libze1"]);
         for (words, reason) in [
             ("--compute --driver i915", "--compute needs xe: omit --driver i915"),
+            (
+                "--compute --vfs 2 --migrate 2",
+                "--compute and --migrate need guests of their own for the VFs: add --split",
+            ),
             ("--compute --card ivb", "--compute needs a Flex card: omit --card, or name another one"),
         ] {
             assert_eq!(options(words).unwrap_err(), reason, "{words}");
@@ -461,7 +477,7 @@ mod tests {
             "--passthrough",
             "--migrate 2",
             "--vfs 2 --migrate 0",
-            "--vfs 2 --migrate 2 --compute",
+            "--vfs 2 --migrate 2 --provision config",
             "--vfs 2 --passthrough --split",
             "--vfs 2 --passthrough --provision config",
             "--vfs 2 --passthrough --shell",

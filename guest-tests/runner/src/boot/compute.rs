@@ -31,8 +31,9 @@ const END_OF_COMMAND: &str = "END-OF-THE-USERS-COMMAND";
 /// then waits for neither.
 pub(super) const PREPARE: &str = "{ compute-root && cat /compute/usr/lib/x86_64-linux-gnu/intel-opencl/*.so > /dev/null; } &\n\
                                   PREPARING=$!\n";
-/// Waits for [`PREPARE`].
-const PREPARED: &str = "wait $PREPARING || echo \"problem the drive with the compute stack cannot be mounted\" >&3\n";
+/// Waits for [`PREPARE`], if that was not done.
+const PREPARED: &str = "[ -z \"$PREPARING\" ] || wait $PREPARING || \
+                        echo \"problem the drive with the compute stack cannot be mounted\" >&3\nPREPARING=\n";
 /// Environment of programs in a root of the guest.
 const ENVIRONMENT: &str = "env HOME=/root PATH=/usr/bin:/usr/sbin:/opt/arctic/bin TERM=$TERM";
 
@@ -99,6 +100,17 @@ pub(super) fn commands(targets: &[Target], limit: Duration) -> String {
         text += &format!("compute {name} {address}{more} &\nRUNNING=\"$RUNNING $!\"\n");
     }
     text + "STATUS=0\nfor process in $RUNNING; do wait $process || STATUS=1; done\n"
+}
+
+/// The shell commands that begin to run the kernels on the function at `address` again and again, until `file` exists. KERNELS is the
+/// process; it fails if a kernel has a wrong result.
+pub(super) fn begin_until(file: &str, address: &str, limit: Duration) -> String {
+    let (root, seconds) = ("/run/busy", (limit.as_secs() / 2).max(1));
+    format!(
+        "{PREPARED}compute-root {root} {address}\ncat > {root}/{COMMAND} << '{END_OF_COMMAND}'\n\
+         while [ ! -e {file} ]; do arctic guest compute --device {address} --timeout {seconds} || exit 1; done\n\
+         {END_OF_COMMAND}\nchroot {root} {ENVIRONMENT} sh /{COMMAND} &\nKERNELS=$!\n"
+    )
 }
 
 /// The shell commands that run the user's `command` in a root with the drivers, or an interactive shell.
@@ -229,7 +241,7 @@ mod tests {
         assert!(is_shell(&text), "{text}");
         assert!(text.contains("compute pf 0000:00:01.0 --source --picture /mnt/mandelbrot.raw &\n"), "{text}");
         assert!(text.contains("compute vf2 0000:00:01.2 &\n") && text.contains("--timeout 60 "), "{text}");
-        assert_eq!((text.matches("--source").count(), text.matches(" wait ").count()), (1, 1));
+        assert_eq!((text.matches("--source").count(), text.matches("do wait ").count()), (1, 1));
         assert!(commands(&alone(FIRST, false), Duration::from_secs(1)).contains("--timeout 1 "));
     }
 

@@ -178,14 +178,23 @@ impl Part {
                 )
             }
             Self::Consumer => format!("echo waiting >&3\n{WAIT_FOR_GO}{of_vf}echo mark {WORKED} >&3\n"),
-            Self::BusyConsumer => format!(
-                "echo waiting >&3\n{WAIT_FOR_GO}BUSY=0\n\
-                 (while [ ! -e /mnt/{FINISH} ]; do sleep 0.5; done) | arctic guest load --until-eof all=80 &\n\
-                 LOAD=$!\n\
-                 arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || BUSY=1\n\
-                 wait $LOAD || BUSY=1\n\
-                 {of_vf}echo mark {WORKED} >&3\n[ $BUSY = 0 ] || STATUS=1\n"
-            ),
+            Self::BusyConsumer => {
+                let (begin, end) = match options.compute {
+                    true => {
+                        let begin = compute::begin_until(&format!("/mnt/{FINISH}"), &card, options.limit);
+                        (begin, "wait $KERNELS || BUSY=1\n")
+                    }
+                    false => (String::new(), ""),
+                };
+                format!(
+                    "echo waiting >&3\n{WAIT_FOR_GO}BUSY=0\n{begin}\
+                     (while [ ! -e /mnt/{FINISH} ]; do sleep 0.5; done) | arctic guest load --until-eof all=80 &\n\
+                     LOAD=$!\n\
+                     arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || BUSY=1\n\
+                     wait $LOAD || BUSY=1\n{end}\
+                     {of_vf}echo mark {WORKED} >&3\n[ $BUSY = 0 ] || STATUS=1\n"
+                )
+            }
         }
     }
 }
