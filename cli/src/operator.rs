@@ -68,6 +68,8 @@ pub enum Request {
         /// Name of the error.
         error: String,
     },
+    /// Lists the hardware errors that the card can report. The answer is [`Errors`].
+    Errors {},
     /// Reads the error registers. The answer is [`Registers`].
     ErrorRegisters {},
     /// Stops the work of a function. The answer is [`Done`]. Refused if its work does not stop in time, and for a function that
@@ -159,6 +161,22 @@ pub enum CaptureStep {
 pub struct Raised {
     /// Name of the error.
     pub raised: String,
+}
+
+/// The hardware errors that a card can report; none if it reports none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Errors {
+    /// The errors.
+    pub errors: Vec<NamedError>,
+}
+
+/// A hardware error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedError {
+    /// Its name.
+    pub name: String,
+    /// The failure, in a few words.
+    pub description: String,
 }
 
 /// A request about a function was carried out.

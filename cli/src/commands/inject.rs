@@ -4,14 +4,14 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, bail};
 use arctic_gpu::card::status::Status;
 use arctic_gpu::hardware_error::HardwareError;
 
 use super::offered::Offered;
 use super::stdout::{self, complain};
 use super::{operator_socket, usage};
-use crate::operator::{Connection, Raised, Registers, Request};
+use crate::operator::{Connection, Errors, Raised, Registers, Request};
 
 /// Raise hardware errors of a card served by `arctic serve`, or of that of `arctic boot`, to test how the PF's driver
 /// handles them.
@@ -24,8 +24,8 @@ use crate::operator::{Connection, Raised, Registers, Request};
 /// The driver of a PF in D3hot receives no interrupt, and xe discards the errors when it resumes the PF; a warning is
 /// printed then. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest keeps the PF awake.
 ///
-/// Without ERROR, print the error registers, which shows what the driver has not cleared. With --list, print the
-/// errors.
+/// Without ERROR, print the error registers, which shows what the driver has not cleared. With --list, print the errors that the card
+/// can report; an integrated GPU reports none.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic inject --list\n  \
@@ -38,37 +38,35 @@ pub struct InjectArgs {
     #[arg(value_name = "DIR|SOCKET")]
     card: Option<PathBuf>,
     /// The errors to raise, in this order
-    #[arg(value_name = "ERROR", value_parser = Offered::new(error, names), hide_possible_values = true)]
-    errors: Vec<HardwareError>,
+    #[arg(value_name = "ERROR", value_parser = Offered::new(name, names), hide_possible_values = true)]
+    errors: Vec<String>,
     /// Print the errors that the card can report
-    #[arg(long, conflicts_with = "card")]
+    #[arg(long, conflicts_with = "errors")]
     list: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
-fn error(name: &str) -> Result<HardwareError, String> {
-    HardwareError::named(name).ok_or_else(|| "no such error: `arctic inject --list` prints the names".into())
+fn name(name: &str) -> Result<String, String> {
+    Ok(name.to_owned())
 }
 
+/// The errors of a Flex card, for completions.
 fn names() -> Vec<&'static str> {
     HardwareError::all().iter().map(|error| error.name).collect()
 }
 
-/// Returns the card and the errors: the first argument is an error if it has the name of one.
-fn operands(arguments: &InjectArgs) -> Result<(Option<&Path>, Vec<HardwareError>)> {
+/// Returns the card and the errors: the first argument is an error if no file can have its name.
+fn operands(arguments: &InjectArgs) -> (Option<&Path>, Vec<&str>) {
+    let errors: Vec<&str> = arguments.errors.iter().map(String::as_str).collect();
     let first = arguments.card.as_deref();
-    let text = first.and_then(Path::to_str).unwrap_or_default();
-    if let Some(error) = HardwareError::named(text) {
-        return Ok((None, [&[error], &arguments.errors[..]].concat()));
+    match first.and_then(Path::to_str) {
+        Some(text) if !arguments.list && !text.contains('/') && !Path::new(text).exists() => {
+            (None, [&[text], &errors[..]].concat())
+        }
+        _ => (first, errors),
     }
-    if !text.is_empty() && !text.contains('/') && !Path::new(text).exists() {
-        return Err(usage(anyhow::anyhow!(
-            "{text} is neither a card's directory nor an error: `arctic inject --list` prints the names"
-        )));
-    }
-    Ok((first, arguments.errors.clone()))
 }
 
 /// The warning for a card whose PF cannot report an error now.
@@ -82,18 +80,21 @@ fn warning(card: &Status) -> Option<&'static str> {
 
 /// Raises the errors, or prints the errors or the error registers.
 pub fn run(arguments: &InjectArgs) -> Result<()> {
-    if arguments.list {
-        return if arguments.json {
-            Ok(stdout::line(serde_json::to_string(HardwareError::all())?)?)
-        } else {
-            Ok(stdout::print(List)?)
-        };
-    }
-    let (card, errors) = operands(arguments)?;
+    let (card, wanted) = operands(arguments);
     let path = operator_socket(card)?;
     let failed = |failure| super::failure(&path, &failure);
     let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
-    if errors.is_empty() {
+    let known: Errors = connection.request(&Request::Errors {}).map_err(failed)?;
+    if known.errors.is_empty() {
+        bail!("the card reports no hardware errors");
+    }
+    if arguments.list {
+        return match arguments.json {
+            true => Ok(stdout::line(serde_json::to_string(&known.errors)?)?),
+            false => Ok(stdout::print(List(&known))?),
+        };
+    }
+    if wanted.is_empty() {
         let answer: Registers = connection.request(&Request::ErrorRegisters {}).map_err(failed)?;
         return if arguments.json {
             Ok(stdout::line(serde_json::to_string(&answer)?)?)
@@ -101,13 +102,20 @@ pub fn run(arguments: &InjectArgs) -> Result<()> {
             Ok(stdout::print(Table(&answer))?)
         };
     }
+    let errors = wanted.iter().map(|wanted| {
+        let error = known.errors.iter().find(|error| error.name == *wanted);
+        error.ok_or_else(|| {
+            usage(anyhow!("the card has no error {wanted}: `arctic inject --list` prints those that it has"))
+        })
+    });
+    let errors: Vec<_> = errors.collect::<Result<_>>()?;
     let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
     if let Some(warning) = warning(&status) {
         complain(format_args!("arctic: {warning}"));
     }
     let mut raised = Vec::new();
-    for error in &errors {
-        let request = Request::Inject { error: error.name.into() };
+    for error in errors {
+        let request = Request::Inject { error: error.name.clone() };
         let answer: Raised = connection.request(&request).map_err(failed)?;
         if !arguments.json {
             stdout::line(format_args!("raised {}: {}", answer.raised, error.description))?;
@@ -121,11 +129,11 @@ pub fn run(arguments: &InjectArgs) -> Result<()> {
 }
 
 /// The errors, one per line.
-struct List;
+struct List<'e>(&'e Errors);
 
-impl fmt::Display for List {
+impl fmt::Display for List<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        HardwareError::all().iter().try_for_each(|error| writeln!(f, "{:<22} {}", error.name, error.description))
+        self.0.errors.iter().try_for_each(|error| writeln!(f, "{:<22} {}", error.name, error.description))
     }
 }
 

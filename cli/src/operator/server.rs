@@ -72,6 +72,7 @@ impl Backend for CardBackend {
             Request::Status {} => to_raw_value(&card.status()),
             Request::Inject { error } if card.raise_hardware_error(&error) => to_raw_value(&Raised { raised: error }),
             Request::Inject { error } => return Err(format!("the card has no error {error:?}")),
+            Request::Errors {} => to_raw_value(&json!({ "errors": card.hardware_errors() })),
             Request::ErrorRegisters {} => to_raw_value(&json!({ "registers": card.error_registers() })),
             Request::Pause { function } => to_raw_value(&self.saved(function)?.pause()?),
             Request::Resume { function } => to_raw_value(&self.saved(function)?.resume()?),

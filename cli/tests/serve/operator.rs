@@ -54,14 +54,13 @@ fn errors_reach_the_registers_of_a_served_card() {
 
 #[test]
 fn every_listed_error_is_taken() {
-    let list = String::from_utf8(arctic(&["inject", "--list"]).output().unwrap().stdout).unwrap();
-    let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(names.len(), 31);
-    let json = arctic(&["inject", "--list", "--json"]).output().unwrap().stdout;
-    let json: Vec<serde_json::Value> = serde_json::from_slice(&json).unwrap();
-    assert_eq!(json.iter().map(|error| error["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
     let temp = TempDir::new().unwrap();
     let served = serve("small", temp.as_path(), &[]);
+    let list = inject(temp.as_path(), &["--list"]);
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names.len(), 31);
+    let json: Vec<serde_json::Value> = serde_json::from_str(&inject(temp.as_path(), &["--list", "--json"])).unwrap();
+    assert_eq!(json.iter().map(|error| error["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
     assert_eq!(inject(temp.as_path(), &names).lines().count(), names.len());
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
@@ -74,11 +73,19 @@ fn mistakes_are_refused_in_one_sentence() {
     let (status, text) = fails(&["inject", dir, "fatal-soc"]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
     assert!(text.contains("no card is being served at"), "{text}");
-    let (status, text) = fails(&["inject", dir, "fatal-sock"]);
-    assert!(status == Some(2) && text.contains("`arctic inject --list` prints the names"), "{text}");
-    let (status, text) = fails(&["inject", "fatal-sock"]);
-    assert!(status == Some(2) && text.contains("neither a card's directory nor an error"), "{text}");
     let served = serve("small", Path::new(dir), &[]);
+    // Nothing is raised.
+    let (status, text) = fails(&["inject", dir, "fatal-soc", "fatal-sock"]);
+    assert_eq!(text, "arctic: the card has no error fatal-sock: `arctic inject --list` prints those that it has\n");
+    assert_eq!(status, Some(2));
+    assert!(!inject(Path::new(dir), &[]).contains("0x00010000"));
+    let integrated = temp.as_path().join("integrated");
+    let other = serve("ivb", &integrated, &[]);
+    for arguments in [&[][..], &["--list"], &["fatal-soc"]] {
+        let (status, text) = fails(&[&["inject", integrated.to_str().unwrap()], arguments].concat());
+        assert_eq!((status, text.as_str()), (Some(1), "arctic: the card reports no hardware errors\n"));
+    }
+    assert_eq!(other.end(libc::SIGTERM).0, Some(0));
     let mut client = UnixStream::connect(Path::new(dir).join("operator/operator.sock")).unwrap();
     client.write_all(b"{\"request\":\"inject\",\"error\":\"fatal-sock\"}\nhalt\n").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
