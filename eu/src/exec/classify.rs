@@ -118,6 +118,7 @@ fn choose(
 ) -> Option<(Operation, bool)> {
     let dst = from.dst.ty;
     let float = types.iter().any(|ty| ty.is_float());
+    uop.accumulates = matches!(dst, Type::D | Type::Ud) && uop.dst.accumulator().is_some();
     let narrow = types.iter().chain([&dst]).all(|ty| ty.size() <= 4);
     if !narrow || writes_dwords_to_accumulators(from, uop) && !keeps_high_dwords(from, lane, uop) {
         return None;
@@ -127,6 +128,8 @@ fn choose(
         .all(|source| matches!(source, Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. }));
     // Copies of bits. ISA-046.
     let copies = lane == LaneOp::Mov || lane == LaneOp::Sel && from.modifier == 0;
+    // Otherwise the copy of bits is that of an integer.
+    let copies = copies && !uop.accumulates;
     if copies && !from.saturate && plain && types.iter().all(|ty| *ty == dst) && from.modifier == 0 && !from.acc_write {
         let bits = match dst.size() {
             1 => Type::Ub,
@@ -150,11 +153,51 @@ fn writes_dwords_to_accumulators(from: &Instruction, uop: &Uop) -> bool {
 /// True if the functions on lanes write all bits of these elements.
 fn keeps_high_dwords(from: &Instruction, lane: LaneOp, uop: &Uop) -> bool {
     match (lane, uop.dst.accumulator()) {
-        (LaneOp::Mul, Some(at)) => {
+        (_, Some(at)) => {
             let lanes = usize::from(from.size).next_power_of_two().max(8);
-            !from.acc_write && uop.dst.store == Store::Packed && at + lanes * 4 <= ACCUMULATORS
+            let fits = !from.acc_write && uop.dst.store == Store::Packed && at + lanes * 4 <= ACCUMULATORS;
+            fits && has_high_dwords(from, lane)
         }
         (LaneOp::Addc | LaneOp::Subb | LaneOp::Mach, None) => true,
+        _ => false,
+    }
+}
+
+/// True for operations with functions on lanes that have bits 63:32 of the result, for these types and modifiers.
+fn has_high_dwords(from: &Instruction, lane: LaneOp) -> bool {
+    let sources = &from.src[..from.sources()];
+    let has = |source: &Source, negated: bool| match source {
+        // ISA-058: a negated dword is a dword.
+        Source::Reg { ty, abs: false, negate, .. } => {
+            let is_integer = matches!(ty, Type::Ub | Type::B | Type::Uw | Type::W | Type::Ud | Type::D);
+            is_integer && (!negate || negated || *ty == Type::D)
+        }
+        Source::Imm { ty, .. } => matches!(ty, Type::Uw | Type::W | Type::Ud | Type::D),
+        Source::Reg { .. } => false,
+    };
+    match lane {
+        LaneOp::And | LaneOp::Or | LaneOp::Xor | LaneOp::Not => sources.iter().all(|source| has(source, true)),
+        LaneOp::Mov
+        | LaneOp::Add
+        | LaneOp::Add3
+        | LaneOp::Mad
+        | LaneOp::Mul
+        | LaneOp::Shl
+        | LaneOp::Shr
+        | LaneOp::Asr
+        | LaneOp::Rol
+        | LaneOp::Ror
+        | LaneOp::Bfn
+        | LaneOp::Bfe
+        | LaneOp::Bfi1
+        | LaneOp::Bfi2
+        | LaneOp::Bfrev
+        | LaneOp::Cbit
+        | LaneOp::Lzd
+        | LaneOp::Fbl
+        | LaneOp::Fbh => sources.iter().all(|source| has(source, false)),
+        // Minimum and maximum.
+        LaneOp::Sel => from.modifier != 0 && sources.iter().all(|source| has(source, false)),
         _ => false,
     }
 }
@@ -312,10 +355,10 @@ fn integers(
         return None;
     }
     let operation = match lane {
+        LaneOp::Mul if writes_dwords_to_accumulators(from, uop) => return product(O::MulWide, &a, &b),
         LaneOp::Mov => O::Copy,
         LaneOp::Add => O::Add,
         LaneOp::Add3 => O::Add3,
-        LaneOp::Mul if writes_dwords_to_accumulators(from, uop) => return product(O::MulWide, &a, &b),
         LaneOp::Mul => O::Mul,
         LaneOp::Mad => O::Mad,
         LaneOp::And => O::And,

@@ -12,7 +12,7 @@ use super::dpas;
 use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
-use body::{MODIFIED, body, quick_body};
+use body::{ACCUMULATES, MODIFIED, body, quick_body};
 use wide::Wide;
 
 /// An operation on a lane.
@@ -33,10 +33,16 @@ trait Op {
     fn accumulator(_uop: &Uop, _a: u32, _b: u32, result: u32) -> u32 {
         result
     }
+
+    /// Bits 63:32 of the exact result, for accumulators. Sign `n` is all ones if source `n` has a signed type.
+    #[inline(always)]
+    fn high(_uop: &Uop, _signs: [u32; 3], _sources: [u32; 3], _result: u32) -> u32 {
+        0
+    }
 }
 
 macro_rules! operations {
-    ($( $name:ident ($uop:ident, $($arg:ident),+) $(acc $acc:expr,)? $(compares $compares:literal,)? $(selects $selects:literal,)? $(wide $wide:ident,)? => $body:expr; )*) => {
+    ($( $name:ident ($uop:ident, $($arg:ident),+) $(acc $acc:expr,)? $(high $high:expr,)? $(compares $compares:literal,)? $(selects $selects:literal,)? $(wide $wide:ident,)? => $body:expr; )*) => {
         /// An operation that has functions on lanes.
         #[allow(missing_docs, reason = "named like the instructions, with the type in front or behind")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,6 +70,13 @@ macro_rules! operations {
                     #[allow(unused_variables, reason = "operations with fewer sources")]
                     fn accumulator($uop: &Uop, a: u32, b: u32, result: u32) -> u32 {
                         $acc(a, b)
+                    }
+                )?
+
+                $(
+                    #[inline(always)]
+                    fn high(uop: &Uop, signs: [u32; 3], sources: [u32; 3], result: u32) -> u32 {
+                        $high(uop, signs, sources, result)
                     }
                 )?
             }
@@ -104,18 +117,26 @@ macro_rules! operations {
 
                 #[$feature]
                 fn quick<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
-                    quick_body::<O, LANES, SPLATS, false>(thread, uop);
+                    quick_body::<O, LANES, SPLATS, false, false>(thread, uop);
                 }
 
                 #[$feature]
                 fn modified<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
-                    quick_body::<O, LANES, 0, true>(thread, uop);
+                    quick_body::<O, LANES, 0, true, false>(thread, uop);
+                }
+
+                #[$feature]
+                fn accumulated<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
+                    quick_body::<O, LANES, 0, false, true>(thread, uop);
                 }
 
                 #[$feature]
                 fn shaped<O: Op, const LANES: usize>(splats: u8) -> LaneFunction {
                     match splats & ((1 << O::SOURCES) - 1) {
+                        // Both are rare together.
+                        _ if splats & MODIFIED != 0 && splats & ACCUMULATES != 0 => run::<O, LANES>,
                         _ if splats & MODIFIED != 0 => modified::<O, LANES>,
+                        _ if splats & ACCUMULATES != 0 => accumulated::<O, LANES>,
                         0 => quick::<O, LANES, 0>,
                         1 => quick::<O, LANES, 1>,
                         2 => quick::<O, LANES, 2>,
@@ -206,8 +227,56 @@ fn math(a: u32, function: fn(f64) -> f64) -> u32 {
     result.to_bits()
 }
 
+/// Bits 63:32 of source `index`, extended by its type.
+#[inline(always)]
+fn sign(signs: [u32; 3], sources: [u32; 3], index: usize) -> u32 {
+    (sources[index].cast_signed() >> 31).cast_unsigned() & signs[index]
+}
+
+/// Bits 63:32 of the sum of the first sources.
+#[inline(always)]
+fn high_of_sum(signs: [u32; 3], sources: [u32; 3], count: usize) -> u32 {
+    let (mut low, mut high) = (sources[0], sign(signs, sources, 0));
+    for index in 1..count {
+        let sum = low.wrapping_add(sources[index]);
+        high = high.wrapping_add(sign(signs, sources, index)).wrapping_add(u32::from(sum < low));
+        low = sum;
+    }
+    high
+}
+
+/// Bits 63:32 of the sum of source 0 and the product of the others.
+#[inline(always)]
+fn high_of_mad(signs: [u32; 3], sources: [u32; 3]) -> u32 {
+    let wide = |index: usize| u64::from(sign(signs, sources, index)) << 32 | u64::from(sources[index]);
+    (wide(0).wrapping_add(wide(1).wrapping_mul(wide(2))) >> 32) as u32
+}
+
+/// Bits 63:32 of source 0, shifted to the left.
+#[inline(always)]
+fn high_of_shift(signs: [u32; 3], sources: [u32; 3]) -> u32 {
+    let count = sources[1] & 31;
+    sign(signs, sources, 0) << count | sources[0] >> 1 >> (31 - count)
+}
+
+/// Bits 63:32 of a bitwise result of 32 bits, which is signed if a source is.
+#[inline(always)]
+fn high_of_bits(signs: [u32; 3], count: usize, result: u32) -> u32 {
+    let mut signed = signs[0];
+    for sign in &signs[1..count] {
+        signed |= sign;
+    }
+    (result.cast_signed() >> 31).cast_unsigned() & signed
+}
+
+/// Bits 63:32 of a function of all sources.
+#[inline(always)]
+fn high_of_function(uop: &Uop, signs: [u32; 3], sources: [u32; 3]) -> u32 {
+    bitwise(uop.function, sign(signs, sources, 0), sign(signs, sources, 1), sign(signs, sources, 2))
+}
+
 operations! {
-    Copy(uop, a) => a;
+    Copy(uop, a) high |_, signs, sources, _| sign(signs, sources, 0), => a;
     FloatCopy(uop, a) => quiet(a);
     FloatAdd(uop, a, b) => (f(a) + f(b)).to_bits();
     FloatMul(uop, a, b) => (f(a) * f(b)).to_bits();
@@ -243,26 +312,26 @@ operations! {
     MathExp(uop, a) => math(a, f64::exp2);
     MathSin(uop, a) => math(a, f64::sin);
     MathCos(uop, a) => math(a, f64::cos);
-    Add(uop, a, b) => a.wrapping_add(b);
-    Add3(uop, a, b, c) => a.wrapping_add(b).wrapping_add(c);
+    Add(uop, a, b) high |_, signs, sources, _| high_of_sum(signs, sources, 2), => a.wrapping_add(b);
+    Add3(uop, a, b, c) high |_, signs, sources, _| high_of_sum(signs, sources, 3), => a.wrapping_add(b).wrapping_add(c);
     Mul(uop, a, b) => a.wrapping_mul(b);
-    Mad(uop, a, b, c) => a.wrapping_add(b.wrapping_mul(c));
-    And(uop, a, b) => a & b;
-    Or(uop, a, b) => a | b;
-    Xor(uop, a, b) => a ^ b;
-    Not(uop, a) => !a;
-    Shl(uop, a, b) => a << (b & 31);
+    Mad(uop, a, b, c) high |_, signs, sources, _| high_of_mad(signs, sources), => a.wrapping_add(b.wrapping_mul(c));
+    And(uop, a, b) high |_, signs, _, result| high_of_bits(signs, 2, result), => a & b;
+    Or(uop, a, b) high |_, signs, _, result| high_of_bits(signs, 2, result), => a | b;
+    Xor(uop, a, b) high |_, signs, _, result| high_of_bits(signs, 2, result), => a ^ b;
+    Not(uop, a) high |_, signs, _, result| high_of_bits(signs, 1, result), => !a;
+    Shl(uop, a, b) high |_, signs, sources, _| high_of_shift(signs, sources), => a << (b & 31);
     Shr(uop, a, b) => a >> (b & 31);
-    Asr(uop, a, b) => (a.cast_signed() >> (b & 31)).cast_unsigned();
+    Asr(uop, a, b) high |_, signs, sources, _| sign(signs, sources, 0), => (a.cast_signed() >> (b & 31)).cast_unsigned();
     Ror(uop, a, b) => a.rotate_right(b & 31);
     Rol(uop, a, b) => a.rotate_left(b & 31);
-    Bfn(uop, a, b, c) => bitwise(uop.function, a, b, c);
+    Bfn(uop, a, b, c) high |uop, signs, sources, _| high_of_function(uop, signs, sources), => bitwise(uop.function, a, b, c);
     Bfrev(uop, a) => a.reverse_bits();
     Bfe(uop, a, b, c) => {
         let (width, value) = (a & 31, c >> (b & 31));
         value & ((1 << width) - 1)
     };
-    BfeSigned(uop, a, b, c) => {
+    BfeSigned(uop, a, b, c) high |_, _, _, result| high_of_bits([!0; 3], 1, result), => {
         let (width, offset) = (a & 31, b & 31);
         let value = (c.cast_signed() >> offset).cast_unsigned() & ((1 << width) - 1);
         let sign = if width == 0 { 0 } else { 1 << (width - 1) };
@@ -302,8 +371,8 @@ operations! {
     LeSigned(uop, a, b) compares true, => flag(a.cast_signed() <= b.cast_signed());
     Min(uop, a, b) => a.min(b);
     Max(uop, a, b) => a.max(b);
-    MinSigned(uop, a, b) => a.cast_signed().min(b.cast_signed()).cast_unsigned();
-    MaxSigned(uop, a, b) => a.cast_signed().max(b.cast_signed()).cast_unsigned();
+    MinSigned(uop, a, b) high |_, _, _, result| high_of_bits([!0; 3], 1, result), => a.cast_signed().min(b.cast_signed()).cast_unsigned();
+    MaxSigned(uop, a, b) high |_, _, _, result| high_of_bits([!0; 3], 1, result), => a.cast_signed().max(b.cast_signed()).cast_unsigned();
     Select(uop, a, b) selects true, => a ^ b;
 }
 
@@ -328,14 +397,14 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 
 /// Functions for any host.
 mod portable {
-    use super::{Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{ACCUMULATES, Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{ACCUMULATES, Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
     functions!(target_feature(enable = "avx2,fma"));
 }
 

@@ -65,6 +65,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         condition: None,
         saturate: false,
         acc_write: false,
+        accumulates: false,
         writes_state: false,
         depth: 0,
         repeat: 0,

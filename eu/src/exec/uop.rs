@@ -82,6 +82,8 @@ pub struct Uop {
     pub saturate: bool,
     /// The accumulator is written too.
     pub acc_write: bool,
+    /// The destination is an accumulator with dwords, which have more bits than its registers show. ISA-082.
+    pub accumulates: bool,
     /// Writes cr0 or sr0.
     pub writes_state: bool,
     /// Depth and repeat count of a product of matrices.

@@ -146,6 +146,9 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
         Store::Null => {}
         Store::Scatter => uop.dst.scatter(thread, &result, channels, uop.float),
     }
+    if uop.accumulates {
+        store_high::<O, LANES>(thread, uop, [&a, &b, &c], &result, channels);
+    }
     if uop.acc_write {
         let mut accumulator = [0; LANES];
         for index in 0..LANES {
@@ -159,8 +162,27 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
     }
 }
 
+/// Writes bits 63:32 of dwords in accumulators, which the destination is. ISA-082.
+#[inline(always)]
+fn store_high<O: Op, const LANES: usize>(
+    thread: &mut Thread,
+    uop: &Uop,
+    [a, b, c]: [&[u32; LANES]; 3],
+    result: &[u32; LANES],
+    enabled: u32,
+) {
+    let signs = [0, 1, 2].map(|index| if uop.src[index].ty.is_signed() { !0 } else { 0 });
+    let mut high = [0; LANES];
+    for index in 0..LANES {
+        high[index] = O::high(uop, signs, [a[index], b[index], c[index]], result[index]);
+    }
+    store(thread, ACC_HIGH + uop.dst.accumulator().unwrap_or(0), &high, enabled);
+}
+
 /// Bit of a shape: a source has a modifier.
 pub const MODIFIED: u8 = 0x80;
+/// Bit of a shape: the destination is an accumulator with dwords.
+pub const ACCUMULATES: u8 = 0x40;
 
 /// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
 /// for all lanes, and [`MODIFIED`] if a source has a modifier.
@@ -173,7 +195,7 @@ pub fn shape(uop: &Uop, operation: Operation) -> Option<u8> {
         && !uop.saturate
         && !uop.acc_write
         && uop.dst.store != Store::Scatter;
-    let mut splats = 0;
+    let mut splats = if uop.accumulates { ACCUMULATES } else { 0 };
     for (index, input) in uop.src[..operation.sources()].iter().enumerate() {
         if input.modified {
             splats |= MODIFIED;
@@ -188,15 +210,19 @@ pub fn shape(uop: &Uop, operation: Operation) -> Option<u8> {
 }
 
 /// The body of an operation on packed or uniform operands, which most instructions have. Bit `n` of `SPLATS` is set if source `n`
-/// is uniform; with modifiers, which few have, that is looked up.
+/// is uniform; with modifiers or an accumulator, which few have, that is looked up.
 #[inline(always)]
-pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8, const MODIFIED: bool>(thread: &mut Thread, uop: &Uop) {
+pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8, const MODIFIED: bool, const ACCUMULATES: bool>(
+    thread: &mut Thread,
+    uop: &Uop,
+) {
     if O::SELECTS {
         return body::<O, LANES>(thread, uop);
     }
     let source = |index: usize| {
         let input = &uop.src[index];
-        if !MODIFIED && SPLATS >> index & 1 == 0 || MODIFIED && input.fetch == Fetch::Packed {
+        let is_packed = if MODIFIED || ACCUMULATES { input.fetch == Fetch::Packed } else { SPLATS >> index & 1 == 0 };
+        if is_packed {
             packed::<LANES>(thread, input.base as usize)
         } else if input.fetch == Fetch::Constant {
             [input.bits as u32; LANES]
@@ -224,6 +250,9 @@ pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8, const MODIFIED: b
             bits |= *lane & 1 << index;
         }
         uop.write_flag(thread, bits, enabled);
+    }
+    if ACCUMULATES {
+        store_high::<O, LANES>(thread, uop, [&a, &b, &c], &result, enabled);
     }
     if uop.dst.store == Store::Packed {
         store(thread, uop.dst.base as usize, &result, enabled);
