@@ -21,7 +21,7 @@ pub enum ZebinError {
     Magic,
     /// The file is for other devices.
     #[error(
-        "the file is for {0}, whose execution units are not those of Xe-HPG: compile it with `ocloc compile -device dg2`"
+        "the file is for {0}, which has other execution units than Xe-HPG: compile it with `ocloc compile -device dg2`"
     )]
     Target(String),
     /// A table or section is beyond the end of the file.

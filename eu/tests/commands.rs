@@ -193,7 +193,7 @@ fn files_for_other_devices_are_refused_and_archives_chosen_from() {
         let [run, disasm] = [&["run", &file, "--global", "16", "--kernel", "divide"][..], &["disasm", &file]].map(eu);
         (run.2, disasm.0, disasm.2)
     };
-    let refused = "the file is for Ponte Vecchio (12.55.8), whose execution units are not those of Xe-HPG";
+    let refused = "the file is for Ponte Vecchio (12.55.8), which has other execution units than Xe-HPG";
     for bytes in [other.clone(), archive(&[&other])] {
         let (error, status, disasm) = run(&bytes);
         assert!(error.contains(refused), "{error}");
@@ -239,6 +239,11 @@ fn pointers_are_null_shared_or_in_other_buffers() {
     let (status, error, dwords) = run(&["--arg", "b=zeros:16", "--pointer", "a+32=b+8", "--pointer", "a+56=a"]);
     assert_eq!(status, Some(0), "{error}");
     assert_eq!((dwords[8], dwords[14]), (dwords[2] + 8, a));
+    // The buffer has both names.
+    let other = directory.path("b.bin");
+    let (status, error, dwords) = run(&["--arg", "b=same:a", "--save", &format!("b={other}"), "--pointer", "b+32=b+8"]);
+    assert_eq!((status, dwords[8]), (Some(0), a + 8), "{error}");
+    assert_eq!(common::dwords(&std::fs::read(other).unwrap()), dwords);
     for (more, reason) in [
         (&["--arg", "b=same:b"][..], "the buffer of b, which has none of its own"),
         (&["--arg", "b=same:c"], "the buffer of c, which has none of its own"),
@@ -246,6 +251,8 @@ fn pointers_are_null_shared_or_in_other_buffers() {
         (&["--arg", "b=null", "--pointer", "b=a"], "--pointer b=a: no buffer `b`"),
         (&["--arg", "b=null", "--pointer", "a"], "--pointer a: expected NAME+OFFSET=OTHER+OFFSET"),
         (&[], "no value for b (int*)"),
+        // Before its value is read.
+        (&["--arg", "c=4"], "the kernel has no argument c: it has a, b"),
     ] {
         let (status, error, _) = run(more);
         assert!(status == Some(1) && error.contains(reason), "{error}");
@@ -282,11 +289,36 @@ fn groups_that_wait_for_one_another_are_resident_together() {
     let (status, error) = run(8, &["--resident", "7", "--limit", "1000000"]);
     assert_eq!(status, Some(3));
     assert!(error.contains("7 groups are resident at once") && error.contains("and 1 wait for one of them"), "{error}");
+    assert!(error.contains("\n  group 0,0,0: thread 0 runs\n") && error.contains("\n  and 3 other groups"), "{error}");
     // No other group can help.
     let (status, error) = run(7, &["--limit", "1000000"]);
     assert!(status == Some(3) && !error.contains("resident"), "{error}");
     let (status, error) = run(7, &["--limit-all", "1000000"]);
     assert!(status == Some(3) && error.contains("the run does not end within 1000000 instructions"), "{error}");
+}
+
+/// Threads with an odd number end; the others arrive at a barrier of two threads, of which group 1 has one, and wait.
+const BARRIER: &str = "
+(W)     and (1|M0) (ne)f0.0 null<1>:ud r0.2<0;1,0>:ud 0x1:ud
+(W&f0.0) jmpi END
+(W)     mov (8|M0) r10.0<1>:ud 0x0:ud
+(W)     mov (1|M0) r10.2<1>:ud 0x3030000:ud
+(W)     send.gtwy (1|M0) null r10 null:0 0x0 0x02000004
+(W)     sync.bar null
+END:
+";
+
+#[test]
+fn a_barrier_that_is_never_complete_is_reported_with_the_threads() {
+    let directory = Directory::new("barrier");
+    let code = common::code(&format!("{BARRIER}{END}"));
+    let info = common::info(16, &["a"], "    barrier_count: 1\n");
+    let file = directory.file("k.bin", &common::zebin(&[("k", code)], &info));
+    let base = ["run", &file, "--global", "64", "--local", "64", "--local-ids", "hardware", "--arg", "a=zeros:64"];
+    let (status, _, error) = eu(&base);
+    assert_eq!(status, Some(3), "{error}");
+    assert!(error.contains("threads of a group wait for a barrier that will never complete"), "{error}");
+    assert!(error.contains("\n  group 0,0,0: threads 0, 2 wait at the barrier; threads 1, 3 have ended\n"), "{error}");
 }
 
 #[test]

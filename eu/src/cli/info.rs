@@ -82,6 +82,7 @@ fn describe(kernel: &Kernel, text: &mut String) {
         let (ty, size) = argument.type_and_size();
         let _ = match space(argument) {
             Some(space) => writeln!(text, "  {}: {space} {ty}", argument.name),
+            None if size == 1 => writeln!(text, "  {}: {ty}, 1 byte", argument.name),
             None => writeln!(text, "  {}: {ty}, {size} bytes", argument.name),
         };
     }

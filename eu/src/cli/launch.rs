@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use arctic_eu::capture::Capture;
 use arctic_eu::exec::{Host, Way};
-use arctic_eu::launch::{Argument, Launch, LocalIds, Location, Range, Settings, parse_image_format};
+use arctic_eu::launch::{Argument, Launch, LaunchError, LocalIds, Location, Range, Settings, parse_image_format};
 use arctic_eu::text;
 use arctic_eu::zebin::Zebin;
 use clap::CommandFactory;
@@ -152,7 +152,8 @@ impl LaunchOptions {
         let mut arguments = Vec::new();
         for text in &self.arguments {
             let (name, value) = text.split_once('=').ok_or_else(|| format!("error: `{text}` is no NAME=VALUE"))?;
-            let ty = kernel.arguments.iter().find(|argument| argument.name == name).map_or("", |found| &found.ty);
+            let found = kernel.arguments.iter().find(|argument| argument.name == name);
+            let ty = &found.ok_or_else(|| fail(&LaunchError::unknown(kernel, name)))?.ty;
             let value = value_of(value, ty)
                 .map_err(|message| format!("error: argument {name}: {}", message.trim_start_matches("error: ")))?;
             arguments.push((name.to_string(), value));

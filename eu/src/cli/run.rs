@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use arctic_eu::launch::{Hang, Launch, Outcome, Report, printf_text};
+use arctic_eu::exec::ThreadStatus;
+use arctic_eu::launch::{GroupStatus, Hang, Launch, Outcome, Report, printf_text};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
@@ -16,6 +17,8 @@ use super::launch::{self, Input, describe};
 pub const INCOMPLETE: u8 = 3;
 /// Exit status after accesses outside of a buffer or of local memory.
 pub const OUTSIDE: u8 = 4;
+/// Groups of which a report of a hang names the threads.
+const NAMED_GROUPS: usize = 4;
 /// Exit status if a captured walker has left other memory than on the card.
 pub const DIFFERENT: u8 = 5;
 
@@ -185,6 +188,53 @@ fn waiting(launch: &Launch, report: &Report) -> String {
     )
 }
 
+/// The threads of a group by what they do.
+fn threads_of(status: &GroupStatus) -> String {
+    let what = |status| match status {
+        ThreadStatus::Runs => ("runs", "run"),
+        ThreadStatus::AtBarrier => ("waits at the barrier", "wait at the barrier"),
+        ThreadStatus::AtPair => ("waits for the other thread of its pair", "wait for the other threads of their pairs"),
+        ThreadStatus::Ended => ("has ended", "have ended"),
+    };
+    let mut parts = Vec::new();
+    for kind in [ThreadStatus::Runs, ThreadStatus::AtBarrier, ThreadStatus::AtPair, ThreadStatus::Ended] {
+        let numbers: Vec<usize> = (0..).zip(&status.threads).filter(|(_, of)| **of == kind).map(|(n, _)| n).collect();
+        // Consecutive numbers, with the first and the last of each run.
+        let mut runs: Vec<[usize; 2]> = Vec::new();
+        for number in &numbers {
+            match runs.last_mut() {
+                Some([_, last]) if *last + 1 == *number => *last = *number,
+                _ => runs.push([*number; 2]),
+            }
+        }
+        let runs: Vec<String> = runs
+            .iter()
+            .map(|[first, last]| if first == last { first.to_string() } else { format!("{first} to {last}") })
+            .collect();
+        let (one, many) = what(kind);
+        match numbers.len() {
+            0 => {}
+            1 => parts.push(format!("thread {} {one}", runs.join(", "))),
+            _ => parts.push(format!("threads {} {many}", runs.join(", "))),
+        }
+    }
+    parts.join("; ")
+}
+
+/// What the groups of a hang do, one in a line.
+fn unfinished(report: &Report) -> String {
+    let mut text = String::new();
+    for status in report.unfinished.iter().take(NAMED_GROUPS) {
+        let [x, y, z] = status.group;
+        text += &format!("\n  group {x},{y},{z}: {}", threads_of(status));
+    }
+    let others = report.unfinished.len().saturating_sub(NAMED_GROUPS);
+    if others > 0 {
+        text += &format!("\n  and {others} other groups that have begun and not ended");
+    }
+    text
+}
+
 fn failure(launch: &Launch, report: &Report) -> Option<Failure> {
     let (status, reason, at) = match &report.outcome {
         Outcome::Fault(kind, at) => (INCOMPLETE, kind.to_string(), at),
@@ -210,5 +260,5 @@ fn failure(launch: &Launch, report: &Report) -> Option<Failure> {
             (OUTSIDE, reason, report.first_outside.as_ref()?)
         }
     };
-    Some(Failure { status, message: format!("{reason}\n{}", describe(launch, at)) })
+    Some(Failure { status, message: format!("{reason}\n{}{}", describe(launch, at), unfinished(report)) })
 }

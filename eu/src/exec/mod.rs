@@ -41,7 +41,7 @@ pub use saved::SavedGroup;
 pub use thread::Thread;
 pub use translate::Located;
 pub use uop::Kind;
-pub use workgroup::{GroupStop, Place, Workgroup};
+pub use workgroup::{GroupStop, Place, ThreadStatus, Workgroup};
 
 use crate::isa::table::{Execute, LaneOp};
 use uop::Uop;

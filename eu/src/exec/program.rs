@@ -193,6 +193,11 @@ impl Program {
         self.uops.get(uop as usize).map_or(0, |uop| uop.instruction)
     }
 
+    /// What a uop does.
+    pub(super) fn kind(&self, uop: u32) -> Option<&Kind> {
+        self.uops.get(uop as usize).map(|uop| &uop.kind)
+    }
+
     /// Address of the instruction of a uop, relative to the instruction base, or of the one to which it leads; `None` if there is
     /// no instruction.
     pub(super) fn address_of(&self, mut index: u32) -> Option<u32> {

@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::memory::Memory;
 use super::program::Program;
 use super::thread::Thread;
+use super::uop::Kind;
 use super::{Budget, Observer, Stop, Way, run};
 
 /// Cost of a thread until the next thread of its group has its turn: one may wait for what another stores.
@@ -43,6 +44,19 @@ pub struct Place {
     pub instruction: u32,
     /// Lane, if it concerns one.
     pub lane: Option<u32>,
+}
+
+/// What a thread of a group does when the group is between two steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadStatus {
+    /// It executes instructions.
+    Runs,
+    /// It waits for the barrier.
+    AtBarrier,
+    /// It waits for the rows of the other thread of its pair (`dpasw`).
+    AtPair,
+    /// It has ended.
+    Ended,
 }
 
 /// A group of threads. Threads run in turns, in ascending order: each to the barrier, to its end, or until its turn has cost
@@ -181,6 +195,20 @@ impl Workgroup {
         let thread = self.current.min(self.count.saturating_sub(1));
         let instruction = self.threads.get(thread).map_or(0, |thread| program.instruction_of(thread.next));
         Place { thread: thread as u32, instruction, lane: None }
+    }
+
+    /// What each thread does.
+    pub fn statuses(&self, program: &Program) -> impl Iterator<Item = ThreadStatus> {
+        let threads = self.threads().iter().zip(&self.ended).enumerate();
+        threads.map(|(number, (thread, ended))| {
+            let exchange = self.shared.exchanges.get(number);
+            match program.kind(thread.next) {
+                _ if *ended => ThreadStatus::Ended,
+                Some(Kind::Barrier) if thread.notifications == self.shared.completed => ThreadStatus::AtBarrier,
+                Some(Kind::Dpasw) if exchange.is_some_and(|own| own.given > own.taken) => ThreadStatus::AtPair,
+                _ => ThreadStatus::Runs,
+            }
+        })
     }
 
     /// Executes the group until it stops, or until the step has cost `budget`; the last message can cost more.

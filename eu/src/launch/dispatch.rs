@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Launch, payload};
-use crate::exec::{FaultKind, GroupStop, Place, Workgroup};
+use crate::exec::{FaultKind, GroupStop, Place, Program, ThreadStatus, Workgroup};
 
 /// What a group costs until its worker looks at others.
 const STEP: u64 = 100_000;
@@ -56,6 +56,15 @@ pub enum Outcome {
     Hang(Hang, Location),
 }
 
+/// A group that has begun and not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Group.
+    pub group: [u32; 3],
+    /// What each of its threads does.
+    pub threads: Vec<ThreadStatus>,
+}
+
 /// What a launch did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -69,6 +78,8 @@ pub struct Report {
     pub outside: u64,
     /// The first of them.
     pub first_outside: Option<Location>,
+    /// After a hang, the groups that have begun and not ended; first the one of the outcome.
+    pub unfinished: Vec<GroupStatus>,
 }
 
 /// State that the workers share.
@@ -127,12 +138,20 @@ impl Launch {
             self.work(&shared, progress);
         });
         let (outcome, first_outside) = shared.first.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let outcome = outcome.unwrap_or(Outcome::Complete);
+        let mut unfinished = Vec::new();
+        if let Outcome::Hang(_, Location { group, .. }) = &outcome {
+            let parked = shared.parked.into_inner().unwrap_or_else(PoisonError::into_inner);
+            unfinished.extend(parked.iter().map(|resident| resident.status(&self.code)));
+            unfinished.sort_by_key(|status| (status.group != *group, [2, 1, 0].map(|axis| status.group[axis])));
+        }
         Report {
-            outcome: outcome.unwrap_or(Outcome::Complete),
+            outcome,
             instructions: shared.instructions.into_inner(),
             groups: shared.done.into_inner(),
             outside: shared.outside.into_inner(),
             first_outside,
+            unfinished,
         }
     }
 
@@ -186,6 +205,7 @@ impl Launch {
             };
             self.note_outside(&resident, shared);
             shared.first().0.get_or_insert(outcome);
+            shared.parked().push_back(resident);
             shared.stop.store(true, Ordering::Relaxed);
         }
     }
@@ -260,6 +280,10 @@ struct Resident {
 }
 
 impl Resident {
+    fn status(&self, code: &Program) -> GroupStatus {
+        GroupStatus { group: self.group, threads: self.state.statuses(code).collect() }
+    }
+
     fn location(&self, Place { thread, instruction, lane }: Place) -> Location {
         Location { group: self.group, thread, instruction, lane }
     }

@@ -12,7 +12,7 @@ mod printf;
 mod region;
 
 pub use arguments::{Argument, parse_image_format};
-pub use dispatch::{Hang, Location, Outcome, Report};
+pub use dispatch::{GroupStatus, Hang, Location, Outcome, Report};
 pub use printf::printf_text;
 
 use thiserror::Error;
@@ -71,6 +71,15 @@ pub enum LaunchError {
     /// Part of the payload.
     #[error("the kernel needs {0}, which is not supported")]
     Payload(String),
+}
+
+impl LaunchError {
+    /// The error of an argument that the kernel does not have.
+    pub fn unknown(kernel: &Kernel, name: &str) -> LaunchError {
+        let known: Vec<&str> = kernel.arguments.iter().map(|argument| argument.name.as_str()).collect();
+        let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+        LaunchError::Unknown { name: name.into(), known }
+    }
 }
 
 /// Sizes of a launch.

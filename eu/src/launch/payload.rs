@@ -145,8 +145,7 @@ fn resources(
 ) -> Result<(Vec<Resource>, Buffers), LaunchError> {
     for (name, _) in arguments {
         if !kernel.arguments.iter().any(|argument| argument.name == *name) {
-            let known = kernel.arguments.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>().join(", ");
-            return Err(LaunchError::Unknown { name: name.clone(), known });
+            return Err(LaunchError::unknown(kernel, name));
         }
     }
     let given = |name: &str| arguments.iter().find(|(found, _)| found == name).map(|(_, value)| value);
@@ -210,6 +209,7 @@ fn resources(
         }
         all[index] = resource;
     }
+    let mut shared = Buffers::new();
     for info in &kernel.arguments {
         let Some(Argument::Same(other)) = given(&info.name) else { continue };
         let fail = || LaunchError::Same { name: info.name.clone(), other: other.clone() };
@@ -219,7 +219,9 @@ fn resources(
         if let Some(resource) = all.get_mut(info.index as usize) {
             (resource.address, resource.size, resource.state) = (*address, *size, state);
         }
+        shared.push((info.name.clone(), *address, *size));
     }
+    buffers.extend(shared);
     Ok((all, buffers))
 }
 
