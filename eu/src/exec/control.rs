@@ -15,7 +15,7 @@ pub struct NotDecoded(pub u32);
 ///
 /// # Errors
 /// If a target in a register is not in the program; then the thread is as before.
-#[inline]
+#[inline(always)]
 pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Program) -> Result<(), NotDecoded> {
     let next = uop.next;
     let active = uop.channels(thread) << uop.channel;

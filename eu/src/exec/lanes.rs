@@ -9,6 +9,10 @@ mod body;
 mod wide;
 
 use super::dpas;
+use super::environment::Environment;
+use super::message::{
+    Message, MessageFault, SendFunction, Shape, consecutive_dwords, gathered_dwords, vectors_of_dwords,
+};
 use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
@@ -171,13 +175,72 @@ macro_rules! operations {
                     dpas::body(thread, uop);
                 }
 
+                #[$feature]
+                fn dwords<const LANES: usize, const STORE: bool, const WIDE: bool, const SLM: bool>(
+                    message: &Message,
+                    uop: &Uop,
+                    thread: &mut Thread,
+                    environment: &mut Environment<'_>,
+                ) -> Result<(), MessageFault> {
+                    if consecutive_dwords::<LANES, STORE, WIDE, SLM>(message, uop, thread, environment) {
+                        Ok(())
+                    } else {
+                        gather::<LANES>(message, uop, thread, environment)
+                    }
+                }
+
+                #[$feature]
+                fn gather<const LANES: usize>(
+                    message: &Message,
+                    uop: &Uop,
+                    thread: &mut Thread,
+                    environment: &mut Environment<'_>,
+                ) -> Result<(), MessageFault> {
+                    gathered_dwords::<LANES>(message, uop, thread, environment)
+                }
+
+                #[$feature]
+                fn vectors<const LANES: usize, const COUNT: usize>(
+                    message: &Message,
+                    uop: &Uop,
+                    thread: &mut Thread,
+                    environment: &mut Environment<'_>,
+                ) -> Result<(), MessageFault> {
+                    vectors_of_dwords::<LANES, COUNT>(message, uop, thread, environment)
+                }
+
+                #[$feature]
+                fn message<const LANES: usize>(shape: Shape) -> SendFunction {
+                    match shape {
+                        Shape::Dwords { store: false, wide: false, slm: false, .. } => dwords::<LANES, false, false, false>,
+                        Shape::Dwords { store: false, wide: false, slm: true, .. } => dwords::<LANES, false, false, true>,
+                        Shape::Dwords { store: false, wide: true, slm: false, .. } => dwords::<LANES, false, true, false>,
+                        Shape::Dwords { store: false, wide: true, slm: true, .. } => dwords::<LANES, false, true, true>,
+                        Shape::Dwords { store: true, wide: false, slm: false, .. } => dwords::<LANES, true, false, false>,
+                        Shape::Dwords { store: true, wide: false, slm: true, .. } => dwords::<LANES, true, false, true>,
+                        Shape::Dwords { store: true, wide: true, slm: false, .. } => dwords::<LANES, true, true, false>,
+                        Shape::Dwords { store: true, wide: true, slm: true, .. } => dwords::<LANES, true, true, true>,
+                        Shape::Vectors { count: 2, .. } => vectors::<LANES, 2>,
+                        Shape::Vectors { count: 3, .. } => vectors::<LANES, 3>,
+                        Shape::Vectors { .. } => vectors::<LANES, 4>,
+                    }
+                }
+
                 /// A function.
                 #[$feature]
-                pub fn select(choice: Choice) -> LaneFunction {
-                    match choice {
+                pub fn select(choice: Choice) -> Function {
+                    let function = match choice {
                         $( Choice::Lanes(Operation::$name, size, shape) => sized::<ops::$name>(size, shape), )*
                         Choice::Matrices => matrices,
-                    }
+                        Choice::Message(shape) => {
+                            return Function::Message(match shape {
+                                Shape::Dwords { lanes: 8, .. } | Shape::Vectors { lanes: 8, .. } => message::<8>(shape),
+                                Shape::Dwords { lanes: 16, .. } | Shape::Vectors { lanes: 16, .. } => message::<16>(shape),
+                                _ => message::<32>(shape),
+                            });
+                        }
+                    };
+                    Function::Lanes(function)
                 }
             };
         }
@@ -397,14 +460,22 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 
 /// Functions for any host.
 mod portable {
-    use super::{ACCUMULATES, Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{
+        ACCUMULATES, Choice, Environment, Function, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
+        SendFunction, Shape, Thread, Uop, body, consecutive_dwords, dpas, gathered_dwords, ops, quick_body,
+        vectors_of_dwords,
+    };
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{ACCUMULATES, Choice, LaneFunction, MODIFIED, Op, Operation, Thread, Uop, body, dpas, ops, quick_body};
+    use super::{
+        ACCUMULATES, Choice, Environment, Function, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
+        SendFunction, Shape, Thread, Uop, body, consecutive_dwords, dpas, gathered_dwords, ops, quick_body,
+        vectors_of_dwords,
+    };
     functions!(target_feature(enable = "avx2,fma"));
 }
 
@@ -415,6 +486,14 @@ enum Choice {
     Lanes(Operation, u8, Option<u8>),
     /// Of products of matrices.
     Matrices,
+    /// Of messages.
+    Message(Shape),
+}
+
+/// A function that was chosen.
+enum Function {
+    Lanes(LaneFunction),
+    Message(SendFunction),
 }
 
 /// Which functions to use.
@@ -442,15 +521,30 @@ impl Host {
 
     /// The function of an operation on this number of lanes.
     pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
-        self.function(Choice::Lanes(operation, size, shape))
+        self.lanes(Choice::Lanes(operation, size, shape))
     }
 
     /// The function of products of matrices.
     pub(super) fn matrices(self) -> LaneFunction {
-        self.function(Choice::Matrices)
+        self.lanes(Choice::Matrices)
     }
 
-    fn function(self, choice: Choice) -> LaneFunction {
+    /// The function of messages of this shape.
+    pub(super) fn message(self, shape: Shape) -> SendFunction {
+        match self.function(Choice::Message(shape)) {
+            Function::Message(function) => function,
+            Function::Lanes(_) => unreachable!("a message has a function of messages"),
+        }
+    }
+
+    fn lanes(self, choice: Choice) -> LaneFunction {
+        match self.function(choice) {
+            Function::Lanes(function) => function,
+            Function::Message(_) => unreachable!("an operation has a function of lanes"),
+        }
+    }
+
+    fn function(self, choice: Choice) -> Function {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]

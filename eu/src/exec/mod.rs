@@ -148,6 +148,30 @@ pub fn run<O: Observer>(
     way: Way,
     observer: &mut O,
 ) -> Stop {
+    let mut sent = 0;
+    let stop = match way {
+        Way::Fast => run_counted::<O, true>(code, thread, environment, budget, observer, &mut sent),
+        Way::General => run_counted::<O, false>(code, thread, environment, budget, observer, &mut sent),
+    };
+    // Each message is of one kind, and costs its channels beyond a constant.
+    let counts = &mut environment.counts;
+    let messages: u64 = counts.accesses.iter().sum();
+    let new = messages.wrapping_sub(std::mem::replace(&mut counts.messages, messages));
+    counts.channels += sent.wrapping_sub(new.wrapping_mul(MESSAGE_COST - 1));
+    environment.cost = environment.cost.saturating_add(sent);
+    stop
+}
+
+/// As [`run`]. The messages and their channels are not counted, and what they cost without their accesses is added to `sent`.
+#[inline(always)]
+fn run_counted<O: Observer, const FAST: bool>(
+    code: &Program,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+    budget: Budget,
+    observer: &mut O,
+    sent: &mut u64,
+) -> Stop {
     let most = thread.executed.saturating_add(budget.instructions);
     // The number of executed instructions at which the cost is used up, if no message follows.
     let mut paid = thread.executed.saturating_add(budget.cost);
@@ -156,39 +180,63 @@ pub fn run<O: Observer>(
         return stop;
     }
     loop {
-        let rest = code.uops.get(thread.next as usize..).unwrap_or_default();
-        let mut found = rest.first();
-        if way == Way::Fast {
+        let mut uops = code.uops.get(thread.next as usize..).unwrap_or_default().iter();
+        let mut left = end.saturating_sub(thread.executed);
+        let uop = loop {
+            let Some(uop) = uops.next() else {
+                return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
+            };
             // What most instructions are, as long as they follow one another.
-            found = None;
-            let mut left = end.saturating_sub(thread.executed);
-            for uop in rest {
-                let function = match uop.kind {
-                    Kind::Lanes(function) => function,
-                    Kind::Floats(function) if thread.plain_floats => function,
-                    _ => {
-                        found = Some(uop);
-                        break;
+            let function = match &uop.kind {
+                Kind::Lanes(function) if FAST => function,
+                Kind::Floats(function) if FAST && thread.plain_floats => function,
+                Kind::Send(message) => {
+                    if left == 0 {
+                        return Stop::Budget;
                     }
-                };
-                if left == 0 {
-                    return Stop::Budget;
+                    if observer.before(thread, uop.instruction) {
+                        return Stop::Break;
+                    }
+                    thread.executed += 1;
+                    let result = message.execute(uop, thread, environment);
+                    *sent += message.cost;
+                    let mut cost = message.cost;
+                    let accesses = environment.memory.take_cost();
+                    if accesses != 0 {
+                        environment.cost = environment.cost.saturating_add(accesses);
+                        cost = cost.saturating_add(accesses);
+                    }
+                    environment.counts.accesses[message.message_kind(thread, uop.size) as usize] += 1;
+                    if let Err(fault) = result {
+                        return stop_of_message(&fault, uop);
+                    }
+                    observer.executed(thread, uop.instruction);
+                    if message.eot {
+                        return Stop::End;
+                    }
+                    thread.next += 1;
+                    if budget.cost != u64::MAX {
+                        paid = paid.saturating_sub(cost);
+                        end = most.min(paid);
+                    }
+                    left = end.saturating_sub(thread.executed);
+                    continue;
                 }
-                if observer.before(thread, uop.instruction) {
-                    return Stop::Break;
-                }
-                left -= 1;
-                thread.executed += 1;
-                function(thread, uop);
-                observer.executed(thread, uop.instruction);
-                thread.next += 1;
+                _ => break uop,
+            };
+            if left == 0 {
+                return Stop::Budget;
             }
-        }
-        let Some(uop) = found else {
-            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None, access: None });
+            if observer.before(thread, uop.instruction) {
+                return Stop::Break;
+            }
+            left -= 1;
+            thread.executed += 1;
+            function(thread, uop);
+            observer.executed(thread, uop.instruction);
+            thread.next += 1;
         };
-        // Before the others, because most of the rest are messages.
-        if let Kind::Send(message) = &uop.kind {
+        if let Kind::Control(control) = &uop.kind {
             if thread.executed >= end {
                 return Stop::Budget;
             }
@@ -196,28 +244,12 @@ pub fn run<O: Observer>(
                 return Stop::Break;
             }
             thread.executed += 1;
-            let result = message.execute(thread, uop.lanes(thread), environment);
-            let cost = MESSAGE_COST - 1 + u64::from(uop.size);
-            let cost = cost.saturating_add(environment.memory.take_cost());
-            environment.cost = environment.cost.saturating_add(cost);
-            let counts = &mut environment.counts;
-            counts.messages += 1;
-            counts.channels += u64::from(uop.size);
-            counts.accesses[message.message_kind(thread, uop.size) as usize] += 1;
-            if let Err(fault) = result {
-                let place = fault.place();
-                let (kind, lane, access) = (place.kind, place.lane, place.access);
-                return Stop::Fault(Fault { kind, instruction: uop.instruction, lane, access });
+            if let Err(control::NotDecoded(address)) = control::execute(*control, thread, uop, code) {
+                thread.executed -= 1;
+                return Stop::Fetch(address);
             }
+            environment.counts.control += 1;
             observer.executed(thread, uop.instruction);
-            if message.eot {
-                return Stop::End;
-            }
-            if budget.cost != u64::MAX {
-                paid = paid.saturating_sub(cost);
-                end = most.min(paid);
-            }
-            thread.next += 1;
             continue;
         }
         if uop.kind.is_link() {
@@ -261,14 +293,6 @@ pub fn run<O: Observer>(
                     }
                 }
             }
-            Kind::Control(control) => {
-                if let Err(control::NotDecoded(address)) = control::execute(*control, thread, uop, code) {
-                    thread.executed -= 1;
-                    return Stop::Fetch(address);
-                }
-                environment.counts.control += 1;
-                observer.executed(thread, uop.instruction);
-            }
             Kind::Barrier => {
                 if !message::gateway::notified(thread, environment.group) {
                     thread.executed -= 1;
@@ -304,7 +328,7 @@ pub fn run<O: Observer>(
                 observer.executed(thread, uop.instruction);
                 thread.next += 1;
             }
-            Kind::Send(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
+            Kind::Send(_) | Kind::Control(_) | Kind::Rejoin | Kind::Jump | Kind::Fetch { .. } => {}
             Kind::Fault(kind) if thread.exceptions && kind.is_illegal_opcode() => {
                 let address = code.base.wrapping_add(code.instructions[uop.instruction as usize].address);
                 if thread.meet_illegal(address) {
@@ -319,6 +343,13 @@ pub fn run<O: Observer>(
             }
         }
     }
+}
+
+/// The stop of a thread by a fault of a message.
+#[cold]
+fn stop_of_message(fault: &message::MessageFault, uop: &Uop) -> Stop {
+    let place = fault.place();
+    Stop::Fault(Fault { kind: place.kind, instruction: uop.instruction, lane: place.lane, access: place.access })
 }
 
 /// Lets a thread go on where it is to: at the uop of that address, or after a stop if there is none yet.

@@ -208,6 +208,46 @@ impl Thread {
         if at + count > self.grf_mask as usize + 1 { None } else { self.file.get_mut(at..at + count) }
     }
 
+    /// Bytes of the thread's registers from a byte offset on, all of which it has: the offset does not wrap. At most those behind the
+    /// general registers in the file.
+    #[inline(always)]
+    pub(super) fn bytes_within(&self, at: u32, count: usize) -> &[u8] {
+        // The mask shows the compiler that the file has the bytes, if it knows their number.
+        let at = at as usize & (GRF_BYTES - 1);
+        &self.file[at..at + count]
+    }
+
+    /// As [`Thread::bytes_within`].
+    #[inline(always)]
+    pub(super) fn bytes_within_mut(&mut self, at: u32, count: usize) -> &mut [u8] {
+        let at = at as usize & (GRF_BYTES - 1);
+        &mut self.file[at..at + count]
+    }
+
+    /// Consecutive dwords, as [`Thread::bytes_within`].
+    #[inline(always)]
+    pub(super) fn dwords_within<const COUNT: usize>(&self, at: u32) -> [u32; COUNT] {
+        const { assert!(COUNT * 4 <= FILE_BYTES - GRF_BYTES) };
+        let at = at as usize & (GRF_BYTES - 1);
+        let mut values = [0; COUNT];
+        for (value, bytes) in values.iter_mut().zip(self.file[at..at + COUNT * 4].as_chunks::<4>().0) {
+            *value = u32::from_le_bytes(*bytes);
+        }
+        values
+    }
+
+    /// Consecutive qwords, as [`Thread::bytes_within`].
+    #[inline(always)]
+    pub(super) fn qwords_within<const COUNT: usize>(&self, at: u32) -> [u64; COUNT] {
+        const { assert!(COUNT * 8 <= FILE_BYTES - GRF_BYTES) };
+        let at = at as usize & (GRF_BYTES - 1);
+        let mut values = [0; COUNT];
+        for (value, bytes) in values.iter_mut().zip(self.file[at..at + COUNT * 8].as_chunks::<8>().0) {
+            *value = u64::from_le_bytes(*bytes);
+        }
+        values
+    }
+
     /// Consecutive dwords of the thread's registers from a byte offset on, which wraps.
     #[inline(always)]
     pub(super) fn dwords<const COUNT: usize>(&self, at: u32) -> [u32; COUNT] {

@@ -136,7 +136,10 @@ impl Context {
                 14 if matches!(from.src[0], Source::Reg { place, .. } if place.is_null()) => Kind::Barrier,
                 _ => return Err(FaultKind::Unsupported),
             },
-            Execute::Send => Kind::Send(Box::new(Message::new(from, self.registers).ok_or(FaultKind::Register)?)),
+            Execute::Send => {
+                let message = Message::new(from, self.registers, self.host).ok_or(FaultKind::Register)?;
+                Kind::Send(Box::new(message))
+            }
             Execute::Control(control) => Kind::Control(control),
             Execute::Dpas if from.row.code == dpas::WIDE => Kind::Dpasw,
             Execute::Dpas => Kind::Dpas(self.host.matrices()),

@@ -3,13 +3,16 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use vm_memory::{ByteValued, MmapRegion, VolatileMemory, VolatileSlice};
+use vm_memory::{MmapRegion, VolatileMemory, VolatileSlice};
+
+mod window;
 
 use super::LaunchError;
 use crate::exec::FaultKind;
 use crate::exec::memory::{
     Access, Atomic, Image, LaneFault, LaneSpans, Memory, MemoryFault, Sampler, Surface, elements,
 };
+use window::{Window, Word};
 
 /// Distance between buffers, so that an address a little outside of one is in none.
 const GAP: u64 = 1 << 16;
@@ -29,6 +32,30 @@ pub struct Buffer {
 }
 
 impl Buffer {
+    /// Place of an access in the buffer, if all of it is inside.
+    #[inline(always)]
+    fn offset(&self, address: u64, size: usize) -> Option<usize> {
+        let offset = usize::try_from(address.wrapping_sub(self.start)).ok()?;
+        let last = self.size.checked_sub(size)?;
+        (offset <= last).then_some(offset)
+    }
+
+    /// Reads `SIZE` bytes.
+    #[inline(always)]
+    fn load<const SIZE: usize, T: Word<SIZE>>(&self, offset: usize, bytes: &mut [u8]) -> Option<()> {
+        let value = self.region.as_volatile_slice().get_ref::<T>(offset).ok()?.load();
+        *bytes.first_chunk_mut::<SIZE>()? = value.bytes();
+        Some(())
+    }
+
+    /// Writes `SIZE` bytes.
+    #[inline(always)]
+    fn store<const SIZE: usize, T: Word<SIZE>>(&self, offset: usize, bytes: &[u8]) -> Option<()> {
+        let value = T::of(*bytes.first_chunk::<SIZE>()?);
+        self.region.as_volatile_slice().get_ref::<T>(offset).ok()?.store(value);
+        Some(())
+    }
+
     /// A part of the buffer.
     #[inline]
     fn bytes(&self, offset: usize, size: usize) -> Result<VolatileSlice<'_>, FaultKind> {
@@ -67,6 +94,8 @@ pub const SAMPLER_BYTES: u32 = 32;
 pub struct Space {
     /// Buffers in the order of their addresses.
     buffers: Vec<Buffer>,
+    /// Number of buffers that begin at or below each multiple of [`GAP`], up to the beginning of the last one.
+    below: Vec<u32>,
     next: u64,
     /// Surface states by number; their offset is the number times [`STATE_BYTES`].
     pub states: Vec<State>,
@@ -98,6 +127,7 @@ impl Space {
         let region = MmapRegion::new(size.max(1).next_multiple_of(4096)).map_err(|_| fail())?;
         let start = self.next;
         self.next = (start + size as u64 + GAP).next_multiple_of(GAP);
+        self.below.resize((start / GAP) as usize, self.buffers.len() as u32);
         self.buffers.push(Buffer { start, size, name: name.into(), region });
         Ok(start)
     }
@@ -144,26 +174,43 @@ impl Space {
         self.buffers.get(self.number_of_nearest(address)?)
     }
 
-    #[inline]
+    #[inline(always)]
     fn number_of_nearest(&self, address: u64) -> Option<usize> {
-        self.buffers.partition_point(|buffer| buffer.start <= address).checked_sub(1)
+        let place = usize::try_from(address / GAP).unwrap_or(usize::MAX);
+        // Buffers begin at multiples of the distance.
+        let count = self.below.get(place).map_or(self.buffers.len(), |count| *count as usize);
+        count.checked_sub(1)
     }
 
     /// The buffer that has these bytes. It is looked for if it is not that of the number `owner`.
     #[inline]
     fn find(&self, address: u64, size: usize, owner: usize) -> Option<Place<'_>> {
         let address = address & ADDRESS;
-        let offset_in = |buffer: &Buffer| {
-            let offset = usize::try_from(address.checked_sub(buffer.start)?).ok()?;
-            (offset.checked_add(size)? <= buffer.size).then_some(offset)
-        };
         if let Some(buffer) = self.buffers.get(owner)
-            && let Some(offset) = offset_in(buffer)
+            && let Some(offset) = buffer.offset(address, size)
         {
             return Some((buffer, offset));
         }
         let buffer = self.nearest(address)?;
-        Some((buffer, offset_in(buffer)?))
+        Some((buffer, buffer.offset(address, size)?))
+    }
+
+    /// The buffer that has all bytes of an access, which are inside the surface, as most are. `None` for others, and if the
+    /// surface does not begin in that buffer.
+    #[inline(always)]
+    fn direct(&self, surface: Surface, address: u64, size: usize) -> Option<Place<'_>> {
+        let (address, owner) = match surface {
+            Surface::Flat | Surface::Stateless => (address & ADDRESS, self.number_of_nearest(address & ADDRESS)?),
+            Surface::Bindless(_) | Surface::State(..) | Surface::Binding(_) => {
+                let (State::Buffer { start, size: limit }, owner) = self.state(surface).ok()? else { return None };
+                if limit.checked_sub(size as u64).is_none_or(|last| last < address) {
+                    return None;
+                }
+                (start.wrapping_add(address) & ADDRESS, owner)
+            }
+        };
+        let buffer = self.buffers.get(owner)?;
+        Some((buffer, buffer.offset(address, size)?))
     }
 
     /// A surface state, and the number of the buffer where the surface begins.
@@ -202,16 +249,51 @@ impl Space {
             Some(Extent { start, size, owner }) => {
                 let size = usize::try_from(size).ok()?;
                 let (buffer, offset) = self.find(start, size, owner)?;
-                let bytes = buffer.bytes(offset, size).ok()?;
-                Some(Window { bytes, start: 0, mask: u64::MAX })
+                Some(Window::new(buffer.bytes(offset, size).ok()?, 0, u64::MAX))
             }
             None => {
                 let (_, address) = lanes.iter().next()?;
                 let buffer = self.nearest(address & ADDRESS)?;
-                let bytes = buffer.bytes(0, buffer.size).ok()?;
-                Some(Window { bytes, start: buffer.start, mask: ADDRESS })
+                Some(Window::new(buffer.bytes(0, buffer.size).ok()?, buffer.start, ADDRESS))
             }
         }
+    }
+
+    /// Reads what is inside of a surface, from whatever buffer has it.
+    #[inline(never)]
+    fn read_slowly(
+        &self,
+        surface: Surface,
+        address: u64,
+        element: usize,
+        bytes: &mut [u8],
+    ) -> Result<Access, MemoryFault> {
+        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
+        let (within, rest) = bytes.split_at_mut(length);
+        rest.fill(0);
+        if !within.is_empty() {
+            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
+            buffer.bytes(offset, length)?.copy_to(within);
+        }
+        Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
+    }
+
+    /// Writes as [`Space::read_slowly`] reads.
+    #[inline(never)]
+    fn write_slowly(
+        &self,
+        surface: Surface,
+        address: u64,
+        element: usize,
+        bytes: &[u8],
+    ) -> Result<Access, MemoryFault> {
+        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
+        let (within, rest) = bytes.split_at(length);
+        if !within.is_empty() {
+            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
+            buffer.bytes(offset, length)?.copy_from(within);
+        }
+        Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
     }
 
     /// What an access reaches.
@@ -245,49 +327,6 @@ struct Reached {
     owner: usize,
 }
 
-/// The part of a buffer that the lanes of a message can access.
-struct Window<'s> {
-    bytes: VolatileSlice<'s>,
-    /// Address of its first byte, and the bits that addresses have.
-    start: u64,
-    mask: u64,
-}
-
-impl Window<'_> {
-    /// Place of an address. One that is outside is beyond the end.
-    #[inline(always)]
-    fn place(&self, address: u64) -> usize {
-        usize::try_from((address & self.mask).wrapping_sub(self.start)).unwrap_or(usize::MAX)
-    }
-
-    /// Reads `SIZE` bytes of each lane, as one value of the type `T`. Returns false if not all are inside; some of them may have
-    /// been read.
-    #[inline(always)]
-    fn read<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &mut [u8]) -> bool {
-        let values = bytes.as_chunks_mut::<SIZE>().0;
-        for (lane, (value, address)) in values.iter_mut().zip(lanes.addresses).enumerate() {
-            if lanes.enabled >> lane & 1 != 0 {
-                let Ok(from) = self.bytes.get_ref::<T>(self.place(*address)) else { return false };
-                *value = from.load().bytes();
-            }
-        }
-        true
-    }
-
-    /// Writes as [`Window::read`] reads.
-    #[inline(always)]
-    fn write<const SIZE: usize, T: Word<SIZE>>(&self, lanes: &LaneSpans<'_>, bytes: &[u8]) -> bool {
-        let values = bytes.as_chunks::<SIZE>().0;
-        for (lane, (value, address)) in values.iter().zip(lanes.addresses).enumerate() {
-            if lanes.enabled >> lane & 1 != 0 {
-                let Ok(into) = self.bytes.get_ref::<T>(self.place(*address)) else { return false };
-                into.store(T::of(*value));
-            }
-        }
-        true
-    }
-}
-
 /// Applies an operation that the host has. Returns the value before.
 #[inline]
 fn by_host(word: &AtomicU32, operation: Atomic, [first, second]: [u32; 2]) -> Option<u32> {
@@ -302,51 +341,6 @@ fn by_host(word: &AtomicU32, operation: Atomic, [first, second]: [u32; 2]) -> Op
         Atomic::Cas => word.compare_exchange(first, second, order, order).unwrap_or_else(|old| old),
         _ => return None,
     })
-}
-
-/// A number, or some, of `SIZE` bytes.
-trait Word<const SIZE: usize>: ByteValued {
-    fn bytes(self) -> [u8; SIZE];
-    fn of(bytes: [u8; SIZE]) -> Self;
-}
-
-macro_rules! words {
-    ($($size:literal $word:ident)*) => {
-        $(
-            impl Word<$size> for $word {
-                #[inline(always)]
-                fn bytes(self) -> [u8; $size] {
-                    self.to_ne_bytes()
-                }
-
-                #[inline(always)]
-                fn of(bytes: [u8; $size]) -> $word {
-                    $word::from_ne_bytes(bytes)
-                }
-            }
-        )*
-    };
-}
-
-words!(1 u8 2 u16 4 u32 8 u64 16 u128);
-
-impl Word<12> for [u32; 3] {
-    #[inline(always)]
-    fn bytes(self) -> [u8; 12] {
-        let mut bytes = [[0; 4]; 3];
-        for (bytes, word) in bytes.iter_mut().zip(self) {
-            *bytes = word.to_ne_bytes();
-        }
-        let mut all = [0; 12];
-        all.copy_from_slice(bytes.as_flattened());
-        all
-    }
-
-    #[inline(always)]
-    fn of(bytes: [u8; 12]) -> [u32; 3] {
-        let [a, b, c, ..] = bytes.as_chunks::<4>().0 else { return [0; 3] };
-        [a, b, c].map(|word| u32::from_ne_bytes(*word))
-    }
 }
 
 /// Bits of a virtual address. EU-006.
@@ -367,51 +361,45 @@ impl Memory for &Space {
         element: usize,
         bytes: &mut [u8],
     ) -> Result<Access, MemoryFault> {
-        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
-        let (within, rest) = bytes.split_at_mut(length);
-        if !rest.is_empty() {
-            rest.fill(0);
+        if let Some((buffer, offset)) = self.direct(surface, address, bytes.len()) {
+            // A dword of 8, 16 or 32 lanes.
+            let read = match bytes.len() {
+                32 => buffer.load::<32, [u64; 4]>(offset, bytes),
+                64 => buffer.load::<64, [u64; 8]>(offset, bytes),
+                128 => buffer.load::<128, [u64; 16]>(offset, bytes),
+                4 => buffer.load::<4, u32>(offset, bytes),
+                size => buffer.bytes(offset, size).ok().map(|from| _ = from.copy_to(bytes)),
+            };
+            if read.is_some() {
+                return Ok(Access::Inside);
+            }
         }
-        if !within.is_empty() {
-            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
-            buffer.bytes(offset, length)?.copy_to(within);
-        }
-        Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
+        self.read_slowly(surface, address, element, bytes)
     }
 
     fn write(&mut self, surface: Surface, address: u64, element: usize, bytes: &[u8]) -> Result<Access, MemoryFault> {
-        let Reached { address, length, owner } = self.resolve(surface, address, element, bytes.len())?;
-        let (within, rest) = bytes.split_at(length);
-        if !within.is_empty() {
-            let (buffer, offset) = self.find(address, length, owner).ok_or_else(|| no_buffer(address))?;
-            buffer.bytes(offset, length)?.copy_from(within);
+        if let Some((buffer, offset)) = self.direct(surface, address, bytes.len()) {
+            let written = match bytes.len() {
+                32 => buffer.store::<32, [u64; 4]>(offset, bytes),
+                64 => buffer.store::<64, [u64; 8]>(offset, bytes),
+                128 => buffer.store::<128, [u64; 16]>(offset, bytes),
+                4 => buffer.store::<4, u32>(offset, bytes),
+                size => buffer.bytes(offset, size).ok().map(|into| into.copy_from(bytes)),
+            };
+            if written.is_some() {
+                return Ok(Access::Inside);
+            }
         }
-        Ok(if rest.is_empty() { Access::Inside } else { Access::Outside })
+        self.write_slowly(surface, address, element, bytes)
     }
 
     fn read_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &mut [u8], outside: &mut u32) -> Result<(), LaneFault> {
-        let inside = self.window(lanes).is_some_and(|window| match lanes.size {
-            1 => window.read::<1, u8>(lanes, bytes),
-            2 => window.read::<2, u16>(lanes, bytes),
-            4 => window.read::<4, u32>(lanes, bytes),
-            8 => window.read::<8, u64>(lanes, bytes),
-            12 => window.read::<12, [u32; 3]>(lanes, bytes),
-            16 => window.read::<16, u128>(lanes, bytes),
-            _ => false,
-        });
+        let inside = self.window(lanes).is_some_and(|window| window.read_lanes(lanes, bytes));
         if inside { Ok(()) } else { lanes.read_each(self, bytes, outside) }
     }
 
     fn write_lanes(&mut self, lanes: &LaneSpans<'_>, bytes: &[u8], outside: &mut u32) -> Result<(), LaneFault> {
-        let inside = self.window(lanes).is_some_and(|window| match lanes.size {
-            1 => window.write::<1, u8>(lanes, bytes),
-            2 => window.write::<2, u16>(lanes, bytes),
-            4 => window.write::<4, u32>(lanes, bytes),
-            8 => window.write::<8, u64>(lanes, bytes),
-            12 => window.write::<12, [u32; 3]>(lanes, bytes),
-            16 => window.write::<16, u128>(lanes, bytes),
-            _ => false,
-        });
+        let inside = self.window(lanes).is_some_and(|window| window.write_lanes(lanes, bytes));
         if inside { Ok(()) } else { lanes.write_each(self, bytes, outside) }
     }
 

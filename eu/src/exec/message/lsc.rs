@@ -7,12 +7,16 @@ mod dwords;
 mod elements;
 mod vectors;
 
+pub use dwords::{consecutive_dwords, gathered_dwords};
+pub use vectors::vectors_of_dwords;
+
 use super::access;
 use super::operands::{Given, MessageFault, Operands, Sent, number};
 use crate::exec::environment::MessageKind;
 use crate::exec::fault::FaultKind;
 use crate::exec::memory::{Atomic, Surface};
 use crate::exec::thread::{REG, Thread};
+use crate::isa::Instruction;
 use crate::isa::descriptor::{LENGTH, RESPONSE};
 
 /// A decoded descriptor. ISA-210.
@@ -33,6 +37,8 @@ pub struct Lsc {
     vector: u32,
     /// Components that are transferred, of a quad; 0 otherwise.
     components: u32,
+    /// A block: one address, consecutive elements.
+    transposed: bool,
     kind: u32,
     slm: bool,
     response: u32,
@@ -40,6 +46,29 @@ pub struct Lsc {
 
 /// Function of an access, which is chosen by the shape of its elements and the number of lanes when the descriptor is decoded.
 type AccessFunction = fn(&Lsc, Sent<'_, '_>) -> Result<(), MessageFault>;
+
+/// A message with functions for each host.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// A dword of each lane.
+    Dwords {
+        /// Lanes: 8, 16 or 32.
+        lanes: u8,
+        /// It stores.
+        store: bool,
+        /// Addresses have 64 bits.
+        wide: bool,
+        /// It is for shared local memory.
+        slm: bool,
+    },
+    /// Two to four consecutive dwords of each lane.
+    Vectors {
+        /// Lanes: 8, 16 or 32.
+        lanes: u8,
+        /// Dwords.
+        count: u8,
+    },
+}
 
 /// What a descriptor asks for.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +188,7 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
         high,
         vector,
         components,
+        transposed,
         kind,
         slm,
         response,
@@ -214,6 +244,36 @@ impl Lsc {
         base + component * (u32::from(size) * self.register_size).next_multiple_of(REG as u32)
     }
 
+    /// The message's shape, if it is one with functions for each host: 8, 16 or 32 lanes with no predicate or one for each lane, and
+    /// no operand wraps in the thread's registers.
+    pub fn shape(&self, from: &Instruction, operands: &Operands, registers: u32) -> Option<Shape> {
+        let (lanes, store, wide) = (from.size, self.action == Action::Store, self.address_size == 8);
+        let count = if self.components == 0 { self.vector } else { self.components.count_ones() };
+        let has_gaps = self.components & (self.components + 1) != 0;
+        let data = self.data(operands)?;
+        let fits = |at: u32, bytes: u32| at + bytes <= registers * REG as u32;
+        let plain = matches!(lanes, 8 | 16 | 32)
+            && from.predicate <= 1
+            && self.has_dwords()
+            && !self.transposed
+            && matches!(self.action, Action::Load | Action::Store)
+            && matches!(self.address_size, 4 | 8)
+            && !has_gaps
+            && fits(operands.src0, u32::from(lanes) * self.address_size)
+            && fits(data, u32::from(lanes) * 4 * count);
+        match count {
+            1 if plain => Some(Shape::Dwords { lanes, store, wide, slm: self.slm }),
+            2..=4 if plain => Some(Shape::Vectors { lanes, count: count as u8 }),
+            _ => None,
+        }
+    }
+
+    /// Executes the message for at least one lane.
+    #[inline(always)]
+    pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+        (self.function)(self, sent)
+    }
+
     /// Elements have 32 bits, in memory and in registers.
     fn has_dwords(&self) -> bool {
         (self.memory_size, self.register_size) == (4, 4)
@@ -226,7 +286,7 @@ impl Operation {
     pub fn execute(&self, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         match self {
             Operation::Access(_) if sent.lanes.enabled == 0 => Ok(()),
-            Operation::Access(lsc) => (lsc.function)(lsc, sent),
+            Operation::Access(lsc) => lsc.execute(sent),
             Operation::Fence { response } => {
                 access::fence(sent.operands, *response, sent.thread);
                 Ok(())

@@ -16,16 +16,30 @@ pub use operands::{Lanes, thread_number};
 
 use super::environment::{Environment, MessageKind};
 use super::fault::FaultKind;
+use super::lanes::Host;
 use super::thread::{A0, REG, Thread};
+use super::uop::Uop;
 use crate::isa::{Descriptor, Instruction};
-use operands::{Given, MessageFault, Operands, Sent};
+pub use lsc::Shape;
+pub(super) use lsc::{consecutive_dwords, gathered_dwords, vectors_of_dwords};
+pub use operands::MessageFault;
+use operands::{Given, Operands, Sent};
 
 /// Registers of a response at most: its length has five bits.
 const MOST_REGISTERS: usize = 31;
 
+/// Function of a message, which a uop sends.
+pub type SendFunction = fn(&Message, &Uop, &mut Thread, &mut Environment<'_>) -> Result<(), MessageFault>;
+
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Message {
+    /// Sends it.
+    function: SendFunction,
+    /// What [`Message::function`] moves, if that is elements of lanes.
+    lsc: Option<lsc::Lsc>,
+    /// What it costs without its accesses: see [`super::Budget`].
+    pub(super) cost: u64,
     /// Shared function.
     pub sfid: u8,
     /// Operation; `None` if the descriptor is in a register.
@@ -91,31 +105,44 @@ impl Message {
     }
 
     /// Translates a message of an instruction. `None` for a register that does not exist.
-    pub fn new(from: &Instruction, registers: u32) -> Option<Message> {
+    pub fn new(from: &Instruction, registers: u32, host: Host) -> Option<Message> {
         let operands = Operands::new(from, registers)?;
         let (overlap, eot) = (operands.overlap(), from.saturate);
-        let mut message = Message { sfid: from.modifier, operation: None, access: None, operands, overlap, eot };
+        let mut message = Message {
+            function: send_any,
+            lsc: None,
+            cost: super::MESSAGE_COST - 1 + u64::from(from.size),
+            sfid: from.modifier,
+            operation: None,
+            access: None,
+            operands,
+            overlap,
+            eot,
+        };
         if let Descriptor::Imm(desc) = operands.desc {
             let operation = decode(message.sfid, desc, [from.size, from.channel], operands.given());
             message.access = Some(message_kind(message.sfid, &operation));
+            if let (Ok(Operation::Lsc(lsc::Operation::Access(lsc))), false) = (&operation, overlap) {
+                message.lsc = Some(*lsc);
+                message.function = match lsc.shape(from, &operands, registers) {
+                    Some(shape) => host.message(shape),
+                    None => send_elements,
+                };
+            }
             message.operation = Some(operation);
         }
         Some(message)
     }
 
     /// Executes the message. After a fault, the registers of its payload are as before, so that it can be executed again.
-    #[inline]
+    #[inline(always)]
     pub fn execute(
         &self,
+        uop: &Uop,
         thread: &mut Thread,
-        lanes: Lanes,
         environment: &mut Environment<'_>,
     ) -> Result<(), MessageFault> {
-        if self.overlap {
-            self.execute_or_restore(thread, lanes, environment)
-        } else {
-            self.send(thread, lanes, environment)
-        }
+        (self.function)(self, uop, thread, environment)
     }
 
     /// Executes a message with the response in registers of its payload.
@@ -138,7 +165,7 @@ impl Message {
         result
     }
 
-    #[inline(always)]
+    #[inline]
     fn send(&self, thread: &mut Thread, lanes: Lanes, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
         let decoded;
         let operation = match &self.operation {
@@ -158,5 +185,36 @@ impl Message {
             Ok(Operation::Gateway(operation)) => operation.execute(sent),
             Err(fault) => Err((*fault).into()),
         }
+    }
+}
+
+/// Sends any message.
+fn send_any(
+    message: &Message,
+    uop: &Uop,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let lanes = uop.lanes(thread);
+    if message.overlap {
+        message.execute_or_restore(thread, lanes, environment)
+    } else {
+        message.send(thread, lanes, environment)
+    }
+}
+
+/// Sends a message that moves elements of lanes, of which the response is in other registers than the payload.
+fn send_elements(
+    message: &Message,
+    uop: &Uop,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let lanes = uop.lanes(thread);
+    match &message.lsc {
+        Some(lsc) if lanes.enabled != 0 => {
+            lsc.execute(Sent { operands: &message.operands, thread, lanes, environment })
+        }
+        _ => Ok(()),
     }
 }

@@ -2,11 +2,14 @@
 //! A dword of each lane, which most messages move: consecutive ones by one access, from registers or to them; others by one
 //! access for all lanes.
 
+use super::super::Message;
 use super::super::access::{read, read_lanes, write, write_lanes};
 use super::super::operands::{MessageFault, Sent};
 use super::{Action, Lsc};
+use crate::exec::environment::Environment;
 use crate::exec::memory::{Access, LaneSpans, Surface};
 use crate::exec::thread::Thread;
+use crate::exec::uop::Uop;
 
 /// Lanes with consecutive addresses.
 #[derive(Clone, Copy)]
@@ -70,31 +73,105 @@ fn is_all_zero<const LANES: usize>(value: impl Fn(usize) -> u32, enabled: u32, a
     bits == 0
 }
 
-/// Moves a dword of each lane.
-pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<(), MessageFault> {
-    let Sent { operands, thread, lanes, environment } = &mut sent;
-    let surface = lsc.surface(operands, thread);
-    let Some(data) = lsc.data(operands) else { return Ok(()) };
-    let enabled = lanes.enabled;
-    let load = lsc.action == Action::Load;
-    if let Some(run) = Run::of::<LANES>(lsc, operands.src0, thread, enabled) {
-        let (at, size) = (data + run.first * 4, run.count as usize * 4);
-        let access = match (load, run.is_dense(enabled)) {
-            (true, true) => {
-                thread.registers_mut(at, size).map(|bytes| read(lsc.slm, surface, run.start, 4, bytes, environment))
-            }
-            (true, false) => Some(read_to_buffer::<LANES>(lsc, surface, run, data, &mut sent)),
-            (false, true) => {
-                thread.registers(at, size).map(|bytes| write(lsc.slm, surface, run.start, 4, bytes, environment))
-            }
-            (false, false) => None,
-        };
-        if let Some(Ok(Access::Inside)) = access {
-            return Ok(());
+/// Address of the first lane, if those of the others are consecutive; addresses are in the registers from `src` on.
+#[inline(always)]
+fn start_of_all<const LANES: usize, const WIDE: bool>(src: u32, thread: &Thread) -> Option<u64> {
+    if WIDE {
+        let addresses = thread.qwords_within::<LANES>(src);
+        let start = addresses[0];
+        let mut differs = 0;
+        for (index, address) in addresses.iter().enumerate() {
+            differs |= address ^ start.wrapping_add(index as u64 * 4);
         }
-        // Lane by lane, to count and to name those that are not inside.
+        return (differs == 0).then_some(start);
+    }
+    let addresses = thread.dwords_within::<LANES>(src);
+    let start = addresses[0];
+    let mut differs = 0;
+    for (index, address) in addresses.iter().enumerate() {
+        differs |= address ^ start.wrapping_add(index as u32 * 4);
+    }
+    // Addresses of 32 bits do not wrap.
+    (differs == 0 && start.checked_add(LANES as u32 * 4).is_some()).then_some(start.into())
+}
+
+/// Moves a dword of each lane, if all lanes are enabled and have consecutive addresses inside the surface, or none is enabled.
+/// Returns false, without a change of registers, if not.
+#[inline(always)]
+pub fn consecutive_dwords<const LANES: usize, const STORE: bool, const WIDE: bool, const SLM: bool>(
+    message: &Message,
+    uop: &Uop,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> bool {
+    let Some(lsc) = &message.lsc else { return false };
+    let enabled = uop.enabled_of::<LANES>(thread);
+    if enabled != u32::MAX >> (32 - LANES) {
+        return enabled == 0;
+    }
+    let operands = &message.operands;
+    let Some(start) = start_of_all::<LANES, WIDE>(operands.src0, thread) else { return false };
+    let surface = lsc.surface(operands, thread);
+    let access = if STORE {
+        let Some(data) = operands.src1 else { return false };
+        write(SLM, surface, start, 4, thread.bytes_within(data, LANES * 4), environment)
+    } else {
+        let Some(data) = operands.dst else { return false };
+        read(SLM, surface, start, 4, thread.bytes_within_mut(data, LANES * 4), environment)
+    };
+    matches!(access, Ok(Access::Inside))
+}
+
+/// Moves a dword of each lane, where [`consecutive_dwords`] does not.
+#[inline(always)]
+pub fn gathered_dwords<const LANES: usize>(
+    message: &Message,
+    uop: &Uop,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let Some(lsc) = &message.lsc else { return Ok(()) };
+    let Some(data) = lsc.data(&message.operands) else { return Ok(()) };
+    let lanes = uop.lanes(thread);
+    let mut sent = Sent { operands: &message.operands, thread, lanes, environment };
+    let surface = lsc.surface(sent.operands, sent.thread);
+    let is_partial = lanes.enabled != u32::MAX >> (32 - LANES);
+    if is_partial && run::<LANES>(lsc, surface, data, &mut sent) {
+        return Ok(());
     }
     scattered::<LANES>(lsc, surface, data, sent)
+}
+
+/// Moves a dword of each lane.
+pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<(), MessageFault> {
+    let Some(data) = lsc.data(sent.operands) else { return Ok(()) };
+    let surface = lsc.surface(sent.operands, sent.thread);
+    if run::<LANES>(lsc, surface, data, &mut sent) {
+        return Ok(());
+    }
+    scattered::<LANES>(lsc, surface, data, sent)
+}
+
+/// Moves a dword of each lane, if the enabled lanes have consecutive addresses inside the surface. Returns false if not; registers
+/// are not changed then.
+#[inline(always)]
+fn run<const LANES: usize>(lsc: &Lsc, surface: Surface, data: u32, sent: &mut Sent<'_, '_>) -> bool {
+    let Sent { operands, thread, lanes, environment } = sent;
+    let (enabled, load) = (lanes.enabled, lsc.action == Action::Load);
+    let Some(run) = Run::of::<LANES>(lsc, operands.src0, thread, enabled) else { return false };
+    let (at, size) = (data + run.first * 4, run.count as usize * 4);
+    let access = match (load, run.is_dense(enabled)) {
+        (true, true) => {
+            thread.registers_mut(at, size).map(|bytes| read(lsc.slm, surface, run.start, 4, bytes, environment))
+        }
+        (true, false) => Some(read_to_buffer::<LANES>(lsc, surface, run, data, sent)),
+        (false, true) => {
+            thread.registers(at, size).map(|bytes| write(lsc.slm, surface, run.start, 4, bytes, environment))
+        }
+        (false, false) => None,
+    };
+    // Otherwise lane by lane, to count and to name those that are not inside.
+    matches!(access, Some(Ok(Access::Inside)))
 }
 
 /// Loads the enabled lanes of a run. The registers change if all of it is inside the surface.
@@ -127,7 +204,7 @@ fn common<const LANES: usize>(addresses: &[u64; LANES], enabled: u32) -> Option<
 }
 
 /// Moves dwords at any addresses.
-#[inline(never)]
+#[inline(always)]
 fn scattered<const LANES: usize>(
     lsc: &Lsc,
     surface: Surface,

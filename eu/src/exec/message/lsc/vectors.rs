@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Two to four consecutive dwords of each lane, as most vectors and quads are. ISA-214, ISA-216.
 
+use super::super::Message;
 use super::super::access::{read_lanes, write_lanes};
 use super::super::operands::{MessageFault, Sent};
 use super::{Action, Lsc};
+use crate::exec::environment::Environment;
 use crate::exec::memory::LaneSpans;
+use crate::exec::thread::Thread;
+use crate::exec::uop::Uop;
+
+/// Moves `COUNT` dwords of each lane, as [`execute`].
+#[inline(always)]
+pub fn vectors_of_dwords<const LANES: usize, const COUNT: usize>(
+    message: &Message,
+    uop: &Uop,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let lanes = uop.lanes(thread);
+    match &message.lsc {
+        Some(lsc) if lanes.enabled != 0 => {
+            execute::<LANES, COUNT>(lsc, Sent { operands: &message.operands, thread, lanes, environment })
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Moves `COUNT` dwords of each lane. A lane of which some are outside the surface is counted once.
+#[inline(always)]
 pub fn execute<const LANES: usize, const COUNT: usize>(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = sent;
     let Some(data) = lsc.data(operands) else { return Ok(()) };

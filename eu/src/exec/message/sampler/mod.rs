@@ -61,7 +61,7 @@ impl Parameters<'_> {
     }
 
     /// A parameter that is a float.
-    #[inline]
+    #[inline(always)]
     fn float(&self, lane: u32, index: u32) -> f32 {
         let value = self.integer(lane, index);
         if self.layout.narrow { f16_to_f32(value as u16) } else { f32::from_bits(value) }
