@@ -405,9 +405,10 @@ impl SavedState for SavedContexts {
             let mut own = Vec::new();
             for (at, MemberRecord { descriptor }) in (0..u8::BITS).zip(members.by_ref().take(width.into())) {
                 let (image, flags) = (descriptor.get() & IMAGE, descriptor.get() & !IMAGE);
-                own.push(SavedMember { image, flags, ready: ready >> at & 1 != 0 });
+                let ready = ready.checked_shr(at).is_some_and(|ready| ready & 1 != 0);
+                own.push(SavedMember { image, flags, ready });
             }
-            if own.len() != usize::from(width) || u32::from(ready) >> width.min(31) != 0 {
+            if own.len() != usize::from(width) || ready.checked_shr(width.into()).is_some_and(|ready| ready != 0) {
                 return Err(invalid("a context without its members"));
             }
             let missing = || invalid("a context without its policies or its work queue");
