@@ -102,7 +102,7 @@ fn main() {
     saved(&source).pause(LIMIT).expect("it is paused");
     let empty = measure(&source);
     let all = memory.as_volatile_slice();
-    let random: Vec<u8> = (0..PIECE as u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u8).collect();
+    let random: Vec<u8> = (0..PIECE as u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()[4]).collect();
     (0..LOCAL).step_by(PIECE).for_each(|at| all.subslice(at, PIECE).expect("a piece").copy_from(&random));
     let full = measure(&source);
 

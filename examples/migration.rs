@@ -131,12 +131,12 @@ impl Driver {
         vf.write_config(4, &[6, 0]);
         Self::mail(vf, [0x5507, 0, 0, 0])?;
         Self::mail(vf, [0x5500, 0x0001_1b00, 0, 0])?;
-        let start = u64::from(Self::mail(vf, [0x5509, 1, 0, 0])?[1]);
+        let start = Self::mail(vf, [0x5509, 1, 0, 0])?[1];
         for page in 0..3 {
             let entry = Self::BUFFERS + page * PAGE as u64 | 1;
-            vf.write_bar(0, Self::GGTT + (start / PAGE as u64 + page) * 8, &entry.to_le_bytes());
+            vf.write_bar(0, Self::GGTT + (u64::from(start) / PAGE as u64 + page) * 8, &entry.to_le_bytes());
         }
-        let at = |offset: u32| start as u32 + offset;
+        let at = |offset: u32| start + offset;
         for (key, value) in [(0x903_0002, at(0)), (0x902_0002, at(0x1000)), (0x904_0001, Self::RING_DWORDS * 4)] {
             Self::mail(vf, [0x508, key, value, 0])?;
         }
