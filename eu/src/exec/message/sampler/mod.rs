@@ -61,14 +61,15 @@ impl Parameters<'_> {
     }
 
     /// A parameter that is a float.
-    #[inline(always)]
+    #[inline]
     fn float(&self, lane: u32, index: u32) -> f32 {
         let value = self.integer(lane, index);
         if self.layout.narrow { f16_to_f32(value as u16) } else { f32::from_bits(value) }
     }
 
     fn point(&self, lane: u32, places: &Places) -> [f32; 3] {
-        places.coordinates.map(|index| self.float(lane, index))
+        let [u, v, w] = places.coordinates;
+        [self.float(lane, u), self.float(lane, v), self.float(lane, w)]
     }
 }
 
