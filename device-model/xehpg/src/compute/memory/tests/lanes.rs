@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the lanes of a message access, at once.
 
+use arctic_eu::exec::memory::elements;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
