@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card as a PCI function: conventional, on the root bus (G67-001..007). The registers have the values of public
-//! listings of real cards; docs/integrated-gpus.md has the differences.
+//! listings of real cards; docs/integrated.md has the differences.
 
 use std::sync::Arc;
 

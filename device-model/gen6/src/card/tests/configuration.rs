@@ -8,7 +8,7 @@ use super::*;
 use crate::profile::IntegratedProfile;
 use crate::profile::tests::snb;
 
-/// `lspci -xxx` of a Sandy Bridge for desktops, 8086:0102, with i915 (docs/integrated-gpus.md, listing 3): the rows that
+/// `lspci -xxx` of a Sandy Bridge for desktops, 8086:0102, with i915 (docs/integrated.md, listing 3): the rows that
 /// are not zero.
 const LISTING: &[(u64, [u8; 16])] = &[
     (0x00, [0x86, 0x80, 0x02, 0x01, 0x07, 0x04, 0x90, 0, 0x09, 0, 0, 0x03, 0, 0, 0, 0]),
