@@ -43,6 +43,9 @@ use crate::run_dir::OPERATOR;
 ///
 /// QEMU refuses to migrate or save the machine, because it does not transfer the state of the card.
 ///
+/// At the end the number of trapped accesses, the registers that the card does not model and the directory of the logs are printed; the
+/// card's log there has each access if RUST_LOG=arctic_gpu=trace is set.
+///
 /// With --print nothing is started: the output is the command line of the card and that of QEMU.
 ///
 /// The exit status is QEMU's, 130 after an interruption.
@@ -172,9 +175,15 @@ fn launch(args: &Args) -> Result<ExitCode> {
     // Also after an error: the card ends in order.
     let report = server.stop();
     let status = status?;
-    if let Some(line) = report?.and_then(|report| skipped::line(&report.skipped_commands, options.integrated)) {
-        complain(format_args!("skipped     {line}"));
+    if let Some(report) = report? {
+        for (heading, text) in card::access_lines(&report.trapped, &report.unmodelled) {
+            complain(format_args!("{heading:<11} {text}"));
+        }
+        if let Some(line) = skipped::line(&report.skipped_commands, options.integrated) {
+            complain(format_args!("skipped     {line}"));
+        }
     }
+    complain(format_args!("log         {}", logs.display()));
     Ok(exit_code(status))
 }
 
@@ -224,7 +233,11 @@ impl Args {
         add("-display", "none".into());
         match self.no_console {
             true => add("-monitor", "none".into()),
-            false => add("-serial", "mon:stdio".into()),
+            false => {
+                add("-serial", "mon:stdio".into());
+                // The firmware and boot loaders write there, too: without a display adapter they have no other place.
+                add("-machine", "graphics=off".into());
+            }
         }
         if let Some(bios) = bios {
             add("-bios", bios.into());
@@ -375,7 +388,7 @@ mod tests {
             "-cpu max,phys-bits=46",
             r#"-device {"addr":"10.0","bus":"pcie.0","driver":"vfio-user-pci","id":"pf""#,
             "-blockdev driver=vvfat,node-name=the-card-cannot-be-migrated,read-only=off,rw=on,dir=/c/operator",
-            "-smp 2 -display none -serial mon:stdio",
+            "-smp 2 -display none -serial mon:stdio -machine graphics=off",
             "-drive file=a,,b.img,format=raw,if=none,id=disk -device virtio-blk-pci,drive=disk,addr=1.0",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -397,7 +410,7 @@ mod tests {
         let drive = "-drive file=/i,format=raw,if=none,id=compute,readonly=on -device virtio-blk-pci,drive=compute,serial=arctic-compute,addr=1b.0";
         assert!(text.contains(drive), "{text}");
         let text = arguments("--no-console --disk a").join(" ");
-        assert!(text.contains("-monitor none") && !text.contains("stdio"), "{text}");
+        assert!(text.contains("-monitor none") && !text.contains("stdio") && !text.contains("graphics"), "{text}");
     }
 
     #[test]

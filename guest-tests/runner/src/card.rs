@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -76,6 +77,26 @@ pub struct Unmodelled {
     /// Reason for not modelling it. A missing reason fails the run.
     #[serde(default)]
     pub reason: Option<String>,
+}
+
+impl fmt::Display for Unmodelled {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.name.as_deref().unwrap_or("unnamed");
+        let reason = self.reason.as_deref().unwrap_or("no reason given");
+        write!(out, "{:#08x} {name}: {} reads, {} writes, {reason}", self.offset, self.reads, self.writes)
+    }
+}
+
+/// The lines of a run's summary about the accesses to the card: heading and text. A line without a heading belongs to the one above.
+pub fn access_lines(trapped: &BTreeMap<String, u64>, unmodelled: &[Unmodelled]) -> Vec<(&'static str, String)> {
+    let total: u64 = trapped.values().sum();
+    let regions: Vec<String> = trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
+    let mut lines = vec![
+        ("trapped", format!("{total} accesses ({})", regions.join(", "))),
+        ("unmodelled", format!("{} registers touched", unmodelled.len())),
+    ];
+    lines.extend(unmodelled.iter().map(|register| ("", register.to_string())));
+    lines
 }
 
 impl CardReport {

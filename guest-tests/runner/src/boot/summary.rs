@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::{BootReport, compute};
-use crate::card::{Unmodelled, Walkers};
+use crate::card::{Walkers, access_lines};
 use crate::clocks;
 use crate::report::{TestResult, Verdict};
 use crate::skipped;
@@ -62,12 +62,8 @@ impl fmt::Display for BootReport {
             line("clock", &clock.to_string())?;
         }
         line("host", &self.host_load.summary())?;
-        let total: u64 = self.trapped.values().sum();
-        let regions: Vec<String> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
-        line("trapped", &format!("{total} accesses ({})", regions.join(", ")))?;
-        line("unmodelled", &format!("{} registers touched", self.unmodelled.len()))?;
-        for register in &self.unmodelled {
-            line("", &unmodelled(register))?;
+        for (heading, text) in access_lines(&self.trapped, &self.unmodelled) {
+            line(heading, &text)?;
         }
         let undone: u64 = self.undone.values().sum();
         line("state only", &format!("{undone} commands of {} kinds skipped or done in part", self.undone.len()))?;
@@ -106,15 +102,10 @@ fn passed(results: &[TestResult]) -> Vec<(&str, Vec<&str>, f64)> {
     groups
 }
 
-fn unmodelled(register: &Unmodelled) -> String {
-    let name = register.name.as_deref().unwrap_or("unnamed");
-    let reason = register.reason.as_deref().unwrap_or("no reason given");
-    format!("{:#08x} {name}: {} reads, {} writes, {reason}", register.offset, register.reads, register.writes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::card::Unmodelled;
     use crate::boot::{MemoryReport, Phase, VfLine};
     use crate::report::Totals;
     use crate::skipped::Skipped;
