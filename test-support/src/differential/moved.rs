@@ -165,7 +165,7 @@ impl GucDriver for Site {
 }
 
 impl Site {
-    /// A card with the driver of this VF, which is [`VF`] or [`NEIGHBOUR`].
+    /// A card with the driver of this VF: that which is moved, or its neighbour.
     pub fn new(function: Function) -> Site {
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         profile.local_memory = CARD_LOCAL;

@@ -105,8 +105,8 @@ fn passed(results: &[TestResult]) -> Vec<(&str, Vec<&str>, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::card::Unmodelled;
     use crate::boot::{MemoryReport, Phase, VfLine};
+    use crate::card::Unmodelled;
     use crate::report::Totals;
     use crate::skipped::Skipped;
 

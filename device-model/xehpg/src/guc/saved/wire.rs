@@ -47,7 +47,8 @@ const OTHERS: usize = format::HEADER_BYTES
     + crate::gt::saved::MOST_BYTES
     + crate::interrupts::MOST_SAVED_BYTES
     + format::END_BYTES;
-/// Bytes of the sections of so many contexts, each of them with [`CONTEXT_BYTES`].
+/// Bytes of the sections of so many contexts, at most [`MOST_CONTEXTS`], each of them with [`CONTEXT_BYTES`].
+#[allow(clippy::arithmetic_side_effects, reason = "at most a few MiB")]
 const fn bytes_of_contexts(count: usize) -> usize {
     format::section_bytes::<ContextRecord>(count)
         + format::section_bytes::<MemberRecord>(count * MEMBERS)
@@ -59,7 +60,8 @@ const fn bytes_of_contexts(count: usize) -> usize {
 /// buffer of xe at once (MIG-023). The GGTT entries and the description of local memory are not in it: a PF driver transfers them.
 pub const fn room_for_groups(contexts: u32) -> usize {
     let contexts = if (contexts as usize) < MOST_CONTEXTS { contexts as usize } else { MOST_CONTEXTS };
-    let room = MOST_BYTES - OTHERS - crate::compute::saved::BYTES_WITHOUT_GROUPS - bytes_of_contexts(contexts);
+    const WITHOUT_CONTEXTS: usize = MOST_BYTES - OTHERS - crate::compute::saved::BYTES_WITHOUT_GROUPS;
+    let room = WITHOUT_CONTEXTS.saturating_sub(bytes_of_contexts(contexts));
     if room < crate::compute::MOST_SAVED_BYTES { room } else { crate::compute::MOST_SAVED_BYTES }
 }
 // A function with the most contexts has room for large groups, and one with the quota of each of seven VFs for all of them.
@@ -492,7 +494,7 @@ mod tests {
 
     /// A context of the largest kind.
     fn largest(id: usize) -> SavedContext {
-        let member = SavedMember { image: 0x1000, flags: 0x1234_5678_0000_0009, ready: id % 2 == 0 };
+        let member = SavedMember { image: 0x1000, flags: 0x1234_5678_0000_0009, ready: id.is_multiple_of(2) };
         SavedContext {
             id: u16::try_from(id).unwrap(),
             class: 4,
@@ -502,9 +504,9 @@ mod tests {
             priority: 1,
             quantum: u64::from(u32::MAX) * 1000,
             preemption_timeout: 7000,
-            preempt_to_idle: id % 3 == 0,
+            preempt_to_idle: id.is_multiple_of(3),
             frequency: 300,
-            enabled: id % 5 == 0,
+            enabled: id.is_multiple_of(5),
         }
     }
 

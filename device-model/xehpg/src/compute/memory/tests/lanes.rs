@@ -5,8 +5,6 @@ use arctic_eu::exec::memory::elements;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use arctic_eu::exec::memory::elements;
-
 use super::*;
 
 fn spans(surface: Surface, addresses: &[u64], enabled: u32, element: usize, size: usize) -> LaneSpans<'_> {
