@@ -164,7 +164,8 @@ pub fn run(input: &[u8]) {
     }
     assert_eq!(bench.card.panics(), 0);
     unharmed(&before, &snapshot(bench, true));
-    nothing_leaked(bench, true);
+    // Reading all registers takes a thousand times as long as the rest.
+    nothing_leaked(bench, options >> 3 == 0);
 }
 
 /// Compares two documents by section, so that a difference is named. Sections that are empty, and orders of records that have no
