@@ -160,16 +160,22 @@ impl Sender {
 }
 
 /// Decides how long to poll before sleeping. A wake-up costs as much as a whole access, but a polling thread occupies a
-/// core that the guest could use. The thread therefore polls only while the gaps between messages are short.
+/// core that the guest could use. The thread therefore polls while the gaps between messages are short, and after one so
+/// long that polling is a small part of the time: the message that ends it is often the first of several, such as those of an
+/// interrupt handler.
 struct Spin {
     limit: Duration,
     budget: Duration,
 }
 
 impl Spin {
-    #[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
+    /// A gap of so many times the limit is long.
+    const LONG: u32 = 20;
+
+    #[allow(clippy::arithmetic_side_effects, reason = "division by 2, and the limit is at most 10 ms")]
     fn learn(&mut self, gap: Duration) {
-        self.budget = if gap <= self.limit { self.limit } else { self.budget / 2 };
+        let polls = gap <= self.limit || gap >= self.limit * Self::LONG;
+        self.budget = if polls { self.limit } else { self.budget / 2 };
         if self.budget < Duration::from_micros(2) {
             self.budget = Duration::ZERO;
         }
@@ -311,6 +317,17 @@ pub(super) mod tests {
     fn sender() -> (Sender, UnixStream) {
         let (sender, _, theirs) = connection();
         (sender, theirs)
+    }
+
+    /// Gaps between messages that polling cannot bridge end it, unless they are so long that it costs little.
+    #[test]
+    fn polling_follows_the_gaps_between_messages() {
+        let us = Duration::from_micros;
+        let mut spin = Spin { limit: us(50), budget: Duration::ZERO };
+        for (gap, budget) in [(50, 50), (51, 25), (999, 12), (51, 6), (51, 3), (51, 0), (999, 0), (1_000, 50), (40, 50)] {
+            spin.learn(us(gap));
+            assert_eq!(spin.budget.as_micros(), budget, "after a gap of {gap} us");
+        }
     }
 
     /// If no byte of a message can be sent for a long time, the client does not read and is disconnected.
