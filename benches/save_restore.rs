@@ -41,7 +41,11 @@ fn card() -> VirtualCard {
     let text = format!("{text}\n[provision]\nlocal_memory = \"256MiB\"\n");
     let file = card_file::parse_any("small.toml", &text).expect("a card file");
     let ram = GuestRam::new(Arc::new(ram));
-    let card = VirtualCard::new(file, 1, Topology::Provisioned, ram, Arc::new(NullSink)).expect("a card");
+    let card = VirtualCard::builder(file)
+        .vfs(1)
+        .topology(Topology::Provisioned)
+        .plug_into(Arc::new(NullSink), ram)
+        .expect("a card");
     vf(&card).write_config(4, &[6, 0]);
     card
 }

@@ -11,18 +11,23 @@ use std::sync::{Arc, Mutex};
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
-use arctic_gpu::{Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard, card_file};
+use arctic_gpu::{Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, VirtualCard, card_file};
 
 /// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI, and `route` sets the route of that GSI.
 struct Msi {
-    function: Function,
+    name: String,
     irqfd: EventFd,
 }
 
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
         // KVM_SET_GSI_ROUTING
-        println!("function {}: MSI is {message:x?}", self.function.number());
+        match message {
+            Some(MsiMessage { address, data }) => {
+                println!("{}: MSI is address {address:#x}, data {data:#x}", self.name)
+            }
+            None => println!("{}: MSI is disabled", self.name),
+        }
     }
 
     fn trigger(&self) {
@@ -45,7 +50,8 @@ impl Machine for Bus {
     fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
         // KVM_IRQFD
         let irqfd = EventFd::new(EFD_NONBLOCK)?;
-        Ok(Arc::new(Msi { function, irqfd }))
+        let name = if function.is_vf() { format!("vf{}", function.number()) } else { "pf".into() };
+        Ok(Arc::new(Msi { name, irqfd }))
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
@@ -83,7 +89,7 @@ impl Machine for Bus {
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        println!("{} VFs are gone", vfs.len());
+        println!("{} VFs are disabled", vfs.len());
     }
 }
 
@@ -106,7 +112,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bus = Arc::new(Bus::default());
 
     // The card: a built-in one or a file, with two VFs. Its threads stop when it is dropped.
-    let card = VirtualCard::new(card_file::load("small")?, 2, Topology::Native, GuestRam::new(ram), bus.clone())?;
+    let card = VirtualCard::builder(card_file::load("small")?).vfs(2).plug_into(bus.clone(), GuestRam::new(ram))?;
     let _io_events = card.serve_io_events()?;
     let pf = card.pf();
 
@@ -119,13 +125,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         write32(register + 4, (address >> 32) as u32);
     }
     write16(0x04, 0b110);
+    // The MSI and SR-IOV capabilities of a Flex card, which a guest finds by walking the lists of capabilities.
     let (msi, sriov) = (0xac, 0x320);
     write32(msi + 4, 0xfee0_0000);
     write16(msi + 12, 0x31);
     write16(msi + 2, 1);
 
     // The guest's driver reads a register, here GUC_STATUS. Local memory is mapped, so accesses to it are not trapped.
-    println!("GUC_STATUS: {:#x}", bus.read32(0x40_0000_c000));
+    println!("pf: GUC_STATUS is {:#x}", bus.read32(0x40_0000_c000));
 
     // The guest assigns addresses to the VF BARs and enables two VFs; the VMM is then notified of their BARs.
     for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
@@ -134,10 +141,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     write16(sriov + 0x10, 2);
     write16(sriov + 0x08, 0b1001);
-    println!("VF 2 says it is one: {}", bus.read32(0x60_0119_01f8));
+    // VF_CAP of VF 2: the first BARs of the VFs have 16 MiB each.
+    println!("vf2: VF_CAP is {:#x}", bus.read32(0x60_0100_0000 + 0x19_01f8));
 
     // A machine reset, after which no BAR is decoded.
     pf.reset();
-    println!("nobody answers: {:#x}", bus.read32(0x40_0000_c000));
+    println!("after the reset, GUC_STATUS reads {:#x}", bus.read32(0x40_0000_c000));
     Ok(())
 }

@@ -53,7 +53,10 @@ impl Vm {
     fn new() -> Result<Vm, Box<dyn Error>> {
         let ram = Arc::new(Ram::from_ranges(&[(GuestAddress(0), RAM_BYTES)])?);
         let memory = GuestRam::new(ram.clone());
-        let card = VirtualCard::new(card_file::load("small")?, 1, Topology::Provisioned, memory, Arc::new(Interrupts))?;
+        let card = VirtualCard::builder(card_file::load("small")?)
+            .vfs(1)
+            .topology(Topology::Provisioned)
+            .plug_into(Arc::new(Interrupts), memory)?;
         Ok(Vm { card, ram })
     }
 
@@ -229,13 +232,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{before} answers before the move, {} after it", driver.answers - before);
 
     // What cannot be saved says why.
-    let pf = VirtualCard::new(
-        card_file::load("small")?,
-        1,
-        Topology::Native,
-        GuestRam::new(target.ram.clone()),
-        Arc::new(Interrupts),
-    )?;
+    let pf = VirtualCard::builder(card_file::load("small")?)
+        .vfs(1)
+        .plug_into(Arc::new(Interrupts), GuestRam::new(target.ram.clone()))?;
     let refused = pf.pf().saved_device().map(|device| device.pause(PAUSE_LIMIT));
     if let Some(Err(error)) = refused {
         println!("the physical function: {error}");

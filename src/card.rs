@@ -3,6 +3,7 @@
 //! and the ports to the machine.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod builder;
 mod bus_port;
 mod bus_ports;
 mod function;
@@ -15,27 +16,27 @@ mod trapped;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZero;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
-use std::thread;
 use std::time::Instant;
 
-use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, ReportableError, Values};
-use arctic_device_model::host::{Clock, Dma, Function, HostClock, MAX_VFS};
+use arctic_device_model::gpu::{
+    Model, PowerOnError, ReportableError, Values, WalkerCapture, WalkerRequest, WorkStatus,
+};
+use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::limits::TotalTooSmall;
+use arctic_device_model::trace::Recorder;
 use arctic_device_model::workers::Workers;
-use arctic_sriov::function::{FunctionError, PciFunction};
+use arctic_sriov::function::FunctionError;
 use arctic_sriov::number::byte;
-use arctic_sriov::virtual_function::VfConfigShim;
 
-use self::bus_port::{BusPort, Config};
-use self::bus_ports::BusPorts;
+pub use self::builder::Builder;
 pub use self::function::CardFunction;
+use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
-use self::function::{AllFunctions, CardShared};
 pub use self::io_events::{IoEventHandler, IoEventThread};
-use crate::pci::{Bar, Machine, PciDevice, function_name};
+use crate::pci::{PciDevice, function_name};
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
@@ -76,13 +77,13 @@ pub enum CardError {
     /// The card cannot be powered on.
     #[error(transparent)]
     PowerOn(#[from] PowerOnError),
-    /// The card has no VFs ([`Gpu::vfs`]), although its model describes some.
+    /// The card has no VFs ([`Gpu::vfs`](crate::gpu::Gpu::vfs)), although its model describes some.
     #[error("the card's model describes {described} VFs, and the card has none")]
     NoVfs {
         /// Number of VFs that the model describes.
         described: u8,
     },
-    /// The machine cannot deliver the interrupts of a function ([`Machine::msi`]).
+    /// The machine cannot deliver the interrupts of a function ([`Machine::msi`](crate::Machine::msi)).
     #[error("cannot connect the interrupts of {}: {error}", function_name(*.function))]
     Interrupts {
         /// The function.
@@ -99,7 +100,7 @@ pub enum CardError {
     Threads(#[source] io::Error),
 }
 
-/// A card plugged into a machine, with its worker threads. Dropping it stops the threads. Functions that are still
+/// A card plugged into a machine, with its worker threads if it has some. Dropping it stops the threads. Functions that are still
 /// referenced complete accesses, but do not execute any further work.
 pub struct VirtualCard {
     name: String,
@@ -111,93 +112,64 @@ pub struct VirtualCard {
     _workers: Option<Workers>,
 }
 
-/// The BARs of a function that is not on a bus with SR-IOV, as a machine gets them.
-fn bars(function: &PciFunction) -> Vec<Bar> {
-    let bar = |bar: &arctic_sriov::bar::Bar| Bar { index: bar.index(), size: bar.size(), kind: bar.kind() };
-    function.bars().iter().map(bar).collect()
-}
-
 impl VirtualCard {
-    /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
-    /// and the model's; if it is 0, the card has no SR-IOV capability. The card accesses guest memory through `memory`.
-    /// Its own memory is backed by sparse files; their pages are allocated on first use.
+    /// Begins the creation of a card that `model` describes. A [`CardProfile`](crate::CardProfile) is the model of a card that a
+    /// card file describes.
     ///
-    /// A [`CardProfile`](crate::CardProfile) is the model of a card that a card file describes.
-    pub fn new(
-        model: impl Model,
-        vfs: u8,
-        topology: Topology,
-        memory: Arc<dyn Dma>,
-        machine: Arc<dyn Machine>,
-    ) -> Result<Self, CardError> {
-        let threads = model.limits().threads(thread::available_parallelism().map_or(1, NonZero::get));
-        let mut card = Self::manual(model, vfs, topology, memory, machine, Arc::new(HostClock::default()))?;
-        card._workers = Some(Workers::start(card.shared.gpu.clone(), threads).map_err(CardError::Threads)?);
-        Ok(card)
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use arctic_gpu::{Dma, Machine, VirtualCard, card_file};
+    /// # fn create(machine: Arc<dyn Machine>, memory: Arc<dyn Dma>) -> Result<VirtualCard, Box<dyn std::error::Error>> {
+    /// let card = VirtualCard::builder(card_file::load("flex170")?).vfs(7).plug_into(machine, memory)?;
+    /// # Ok(card)
+    /// # }
+    /// ```
+    pub fn builder<M: Model>(model: M) -> Builder<M> {
+        Builder::new(model)
     }
 
-    /// Creates a card without threads, for deterministic tests. Accesses have only their immediate effects; all other
-    /// work is done by calls to [`Gpu::work`], with `clock` as the time source.
-    #[doc(hidden)]
-    pub fn manual(
-        model: impl Model,
-        vfs: u8,
-        topology: Topology,
-        memory: Arc<dyn Dma>,
-        machine: Arc<dyn Machine>,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, CardError> {
-        let vfs = vfs.min(model.total_vfs()).min(MAX_VFS);
-        let provisioned = topology == Topology::Provisioned;
-        let physical = model.physical_function(vfs)?;
-        let pf_bars = bars(&physical);
-        let vf_bars = if vfs == 0 { Vec::new() } else { bars(&model.virtual_function()?) };
-        let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
-        let msi = |function| machine.msi(function).map_err(|error| CardError::Interrupts { function, error });
-        let line = if pf.has_pin() { machine.line(Function::PF) } else { None };
-        let mut ports = vec![BusPort::new(pf, msi(Function::PF)?, line)];
-        for number in Function::first_vfs(vfs) {
-            let config = match topology {
-                Topology::Native => Config::virtual_function(model.virtual_function_on_bus()?),
-                Topology::Together => Config::Shim(VfConfigShim::new(model.virtual_function()?)),
-                Topology::Split | Topology::Provisioned => Config::virtual_function(model.virtual_function()?),
-            };
-            ports.push(BusPort::new(config, msi(number)?, None));
+    /// Executes a bounded amount of pending work, for a VMM that runs the card on its own threads
+    /// ([`Builder::without_threads`]). Several threads may call it at once. Must not be called in a method of [`Machine`],
+    /// [`MsiSink`](crate::MsiSink) or [`LineSink`](crate::LineSink) (deadlock).
+    ///
+    /// After [`WorkStatus::Idle`], nothing is due until the time that it has, of the card's [clock](VirtualCard::clock), or
+    /// until the waker is called. After [`WorkStatus::Busy`], more may be due now, and the waker is not called.
+    pub fn work(&self) -> WorkStatus {
+        let gpu = &self.shared.gpu;
+        let seen = gpu.wakeups().posted();
+        match gpu.work() {
+            WorkStatus::Idle(_) if !gpu.wakeups().arm(seen) => WorkStatus::Busy,
+            status => status,
         }
-
-        let all = AllFunctions::default();
-        let (bus_ports, functions) = (ports.clone(), all.clone());
-        let host = Arc::new(BusPorts { ports: bus_ports, memory: memory.clone(), machine: machine.clone(), functions });
-        let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
-        if vfs != 0 && gpu.vfs().is_none() {
-            return Err(CardError::NoVfs { described: vfs });
-        }
-        let shared = Arc::new(CardShared { gpu, topology, functions: all, machine, memory });
-        let mut functions = Vec::new();
-        for (number, port) in Function::all().zip(ports) {
-            let bars = if number.is_vf() { &vf_bars } else { &pf_bars };
-            functions.push(CardFunction::full(&shared, number, port, bars.clone()).map_err(CardError::Threads)?);
-        }
-        let mut all_functions = functions.clone();
-        if topology == Topology::Split {
-            for number in Function::first_vfs(vfs) {
-                let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(model.virtual_function()?)));
-                all_functions.push(CardFunction::config_only(&shared, number, port));
-            }
-        }
-        // Set only here.
-        let _ = shared.functions.set(all_functions.iter().map(Arc::downgrade).collect());
-        if provisioned {
-            shared.enable_vfs(vfs);
-            shared.set_vf_memory_space(true);
-        }
-        let name = model.name().to_owned();
-        Ok(VirtualCard { name, shared, all_functions, functions, started: Instant::now(), _workers: None })
     }
 
-    /// The card, without its PCI functions.
-    pub fn gpu(&self) -> &Arc<dyn Gpu> {
-        &self.shared.gpu
+    /// The card's clock.
+    pub fn clock(&self) -> &dyn Clock {
+        self.shared.gpu.clock()
+    }
+
+    /// The recorder of the card's events.
+    pub fn trace(&self) -> &Arc<Recorder> {
+        self.shared.gpu.trace()
+    }
+
+    /// Requests the capture of a walker, a dispatch of a kernel, with the memory that it accesses. The request ends when what is
+    /// returned is dropped.
+    ///
+    /// # Errors
+    /// The card has no execution units, or another request has not ended. The text is a sentence.
+    pub fn capture_walker(&self, request: WalkerRequest) -> Result<Box<dyn WalkerCapture>, String> {
+        let captures = self.shared.gpu.walker_captures().ok_or("this card has no execution units")?;
+        captures.capture_walker(request)
+    }
+
+    /// The descriptors of all files and events of the card and its functions. A VMM that closes descriptors, to enter a sandbox,
+    /// must keep them, and those that it has itself given to the card. They are open as long as the card. The card opens no
+    /// further ones after its creation, but [`VirtualCard::serve_io_events`] and [`VirtualCard::io_event_handlers`] do.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        let memory = self.shared.gpu.own_memory().map_or_else(Vec::new, |memory| memory.descriptors());
+        let events = self.functions.iter().flat_map(|function| function.io_events());
+        memory.into_iter().chain(events.map(|event| event.event.as_raw_fd())).collect()
     }
 
     /// The physical function.
@@ -221,7 +193,7 @@ impl VirtualCard {
     /// continues to work. May be called from any thread.
     ///
     /// On a Flex card (V13-284..287) the error's bits are set in the error registers, and the PF's interrupt is raised,
-    /// or the message of a fatal error is sent ([`Machine::fatal_error`]). The bits stay set until the driver clears
+    /// or the message of a fatal error is sent ([`Machine::fatal_error`](crate::Machine::fatal_error)). The bits stay set until the driver clears
     /// them, or a reset of the PF.
     ///
     /// ```no_run

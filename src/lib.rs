@@ -8,12 +8,43 @@
 //! A VMM creates a [`VirtualCard`] and gets its PF and VFs as [`PciDevice`]s: configuration space, trapped or mapped
 //! BARs, one MSI each, reset. It provides guest memory ([`GuestRam`] around a `vm-memory` address space), an
 //! [`MsiSink`] for each function, and a [`Machine`], which is notified of BAR addresses and of enabled and disabled
-//! VFs. `examples/in_process.rs` is a short, complete example; the package `arctic-vmm` is a KVM-based VMM that uses
-//! the library.
+//! VFs. `examples/in_process.rs` is a short, complete example, `examples/own_threads.rs` one with a thread and memory of the
+//! VMM; the package `arctic-vmm` is a KVM-based VMM that uses the library.
+//!
+//! ```no_run
+//! use std::io;
+//! use std::sync::Arc;
+//!
+//! use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
+//! use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+//!
+//! struct Board;
+//! struct Interrupt;
+//!
+//! impl MsiSink for Interrupt {
+//!     fn trigger(&self) { /* write to the function's irqfd */ }
+//! }
+//!
+//! impl Machine for Board {
+//!     fn msi(&self, _function: Function) -> io::Result<Arc<dyn MsiSink>> {
+//!         Ok(Arc::new(Interrupt))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let ram = Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 30)])?);
+//! let card = VirtualCard::builder(card_file::load("flex170")?).vfs(7).plug_into(Arc::new(Board), GuestRam::new(ram))?;
+//! let mut id = [0; 4];
+//! card.pf().read_config(0, &mut id);
+//! assert_eq!(u32::from_le_bytes(id), 0x56c0_8086);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Threads
-//! * [`VirtualCard::new`] starts a worker thread for each processor, at most 16, or `threads` of the card file's `[limits]`. They
-//!   run until the card is dropped, and execute the work that an access triggers (GuC requests, engines, kernels, interrupts).
+//! * A card has a worker thread for each processor, at most 16, or `threads` of the card file's `[limits]`; [`Builder`] has other
+//!   choices, also none. They run until the card is dropped, and execute the work that an access triggers (GuC requests, engines,
+//!   kernels, interrupts).
 //! * Every method may be called from any thread. Several vCPUs may access one function concurrently. An access is
 //!   complete when the method returns, and never waits for a guest; a register read takes well under a microsecond. The
 //!   slowest accesses are configuration writes that reset or enable functions, which wait for a step of each engine
@@ -24,8 +55,8 @@
 //!   [`MsiSink::trigger`] and [`LineSink::set_level`] are called from any thread.
 //! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
 //! * The card calls into the VMM without engine or GuC locks held. The exceptions are [`MsiSink::trigger`],
-//!   [`LineSink::set_level`] and the address space in [`GuestRam`], which therefore must not block. The module documentation of [`sync`] lists all
-//!   locks in their order.
+//!   [`LineSink::set_level`] and the address space in [`GuestRam`], which therefore must not block. The module documentation of
+//!   `arctic_device_model::sync` lists all locks in their order.
 //!
 //! # Lifetimes
 //! * The card holds the machine and guest memory until it and all its functions are dropped. To avoid a reference
@@ -79,16 +110,18 @@ pub mod scheduling;
 pub mod vfio_user;
 
 pub use arctic_device_model::gen6::profile::IntegratedProfile;
+pub use arctic_device_model::gpu::WorkStatus;
+pub use arctic_device_model::host::{Clock, HostClock};
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::{GgttAccess, VfLocalMemory};
-pub use arctic_device_model::{gpu, hardware_error, sync, trace};
+pub use arctic_device_model::{gpu, trace};
 pub use arctic_sriov;
-pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};
+pub use card::{Builder, CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};
 pub use card_file::{CardFile, CardFileError};
 pub use pci::{
-    Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, LineSink, Machine, MsiMessage, MsiSink,
-    PciDevice, SavedDevice, StateError,
+    Access, Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, LineSink, Machine, MsiMessage,
+    MsiSink, PciDevice, SavedDevice, StateError,
 };
 pub use ram::GuestRam;
 pub use report::TrappedCounts;

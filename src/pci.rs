@@ -13,7 +13,7 @@ use std::time::Duration;
 use vmm_sys_util::eventfd::EventFd;
 
 pub use arctic_device_model::gpu::{BarMapping, StateError};
-pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
+pub use arctic_device_model::host::{Access, Dma, DmaFault, DmaView, Function};
 pub use arctic_sriov::bar::BarKind;
 pub use arctic_sriov::event::{Event, MsiMessage};
 
@@ -92,19 +92,6 @@ pub trait PciDevice: Send + Sync {
 
     /// Returns whether the function may send memory requests.
     fn bus_master(&self) -> bool;
-
-    /// Address of BAR `bar` of VF `vf` (1 is the first) according to the function's SR-IOV capability, whether the VF
-    /// is enabled or not; `None` for a VF that the card does not offer, and for a function without the capability.
-    fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
-        let _ = (vf, bar);
-        None
-    }
-
-    /// Number of VFs, from VF 1 on, that decode their BARs: 0 unless VF Enable and VF MSE are set. The PF's power state
-    /// is not considered.
-    fn vfs_decoding(&self) -> u16 {
-        0
-    }
 
     /// Size of configuration space in bytes: [`CONFIG_BYTES`], or 256 for a conventional function.
     fn config_bytes(&self) -> u64 {
@@ -275,13 +262,6 @@ pub trait Machine: Send + Sync {
     /// The functions in `vfs` no longer exist: VF Enable was cleared, or the PF was reset.
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let _ = vfs;
-    }
-
-    /// Returns whether an enabled VF must read all ones in configuration space, because its BARs are not where the
-    /// guest expects them. May be called with any lock of the card held.
-    fn withholds(&self, function: Function) -> bool {
-        let _ = function;
-        false
     }
 
     /// The function has sent the PCI Express message ERR_FATAL, because a hardware error was raised

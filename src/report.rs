@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const CONFIG: &str = "config";
 
 /// The report that `arctic serve` writes to `report.json`.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Name of the card.
@@ -32,6 +32,8 @@ pub struct Report {
     pub skipped_commands: Vec<SkippedCommands>,
     /// What the kernels of each function that has begun a walker have executed.
     pub walkers: Vec<FunctionKernels>,
+    /// Number of steps of the card that panicked, each because of a bug of the card. The unit that was stepped lost its work.
+    pub panics: u64,
 }
 
 impl Report {
@@ -41,8 +43,8 @@ impl Report {
         for (region, count) in functions.values().flat_map(TrappedCounts::named) {
             *trapped.entry(region.to_owned()).or_default() += count;
         }
-        let report::Report { unmodelled, asleep, undone, skipped_commands, walkers, .. } = model;
-        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands, walkers }
+        let report::Report { unmodelled, asleep, undone, skipped_commands, walkers, panics } = model;
+        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands, walkers, panics }
     }
 }
 
@@ -114,6 +116,9 @@ impl fmt::Display for Report {
                 writeln!(f, "  {name} {engine}: {command} {count}")?;
             }
         }
+        if self.panics != 0 {
+            writeln!(f, "steps that panicked: {}; this is a bug of the card, please report it", self.panics)?;
+        }
         let undone: u64 = self.undone.values().sum();
         writeln!(f, "commands skipped or done in part: {undone} of {} kinds", self.undone.len())
     }
@@ -159,7 +164,9 @@ mod tests {
             text.contains("not executed: 2; results of these programs are not valid\n  vf1 rcs0: 3DSTATE_VS 2\n"),
             "{text}"
         );
-        assert!(text.ends_with("done in part: 4 of 1 kinds\n"), "{text}");
+        assert!(text.ends_with("done in part: 4 of 1 kinds\n") && !text.contains("panicked"), "{text}");
+        let text = Report { panics: 2, ..report.clone() }.to_string();
+        assert!(text.contains("steps that panicked: 2; this is a bug of the card"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["trapped"]["config"], &json["functions"]["vf1"]["config"]), (&5.into(), &2.into()));
         assert_eq!(json["unmodelled"][0]["offset"], 0x44_0000);

@@ -7,7 +7,7 @@ use std::io;
 const SLICE: u64 = 100_000;
 
 /// Requests a time slice of 0.1 ms for the calling thread, and for the threads and processes that it creates afterwards
-/// (Linux 6.12 and later; without effect before). Must be called before [`VirtualCard::new`](crate::VirtualCard::new)
+/// (Linux 6.12 and later; without effect before). Must be called before [`Builder::plug_into`](crate::Builder::plug_into)
 /// to apply to the card's threads. Threads with another policy than `SCHED_OTHER` are not changed.
 ///
 /// The thread's share of the processor does not change, but it preempts threads with longer slices when it is woken, as

@@ -121,7 +121,11 @@ impl Vm {
         let ram = LoggedRam::new(0, RAM_BYTES);
         let memory = GuestRam::new(ram.card.clone());
         let file = card_file::load_any("small").unwrap();
-        let card = VirtualCard::new(file, 1, Topology::Provisioned, memory, Arc::new(NullSink)).unwrap();
+        let card = VirtualCard::builder(file)
+            .vfs(1)
+            .topology(Topology::Provisioned)
+            .plug_into(Arc::new(NullSink), memory)
+            .unwrap();
         let machine = GuestMachine { card, ram };
         // Memory space and bus master.
         machine.vf().write_config(4, &[6, 0]);

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
+use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
 use event_manager::{EventManager, SubscriberOps};
 
 struct NullSink;
@@ -25,7 +25,7 @@ impl Machine for NullSink {
 fn handlers_serve_notifications_of_the_guc() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
     let card =
-        VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, Arc::new(NullSink)).unwrap();
+        VirtualCard::builder(card_file::load("small").unwrap()).vfs(2).plug_into(Arc::new(NullSink), ram).unwrap();
     let mut events = EventManager::new().unwrap();
     for handler in card.io_event_handlers().unwrap() {
         events.add_subscriber(handler);

@@ -37,6 +37,7 @@ fn the_examples_show_the_card_in_one_process() {
     let sources = [
         ("in_process", include_str!("../examples/in_process.rs")),
         ("migration", include_str!("../examples/migration.rs")),
+        ("own_threads", include_str!("../examples/own_threads.rs")),
     ];
     assert!(sources[0].1.lines().count() < 150, "{} lines", sources[0].1.lines().count());
     let package = target().join("library_examples");
@@ -60,15 +61,17 @@ fn the_examples_show_the_card_in_one_process() {
     for line in [
         "pf: BAR 2 is memory at 0x5000000000..0x5080000000",
         "pf: writes to 0x40001901f0 are events",
-        "function 0: MSI is Some(MsiMessage { address: fee00000, data: 31 })",
-        "GUC_STATUS: 0x1",
+        "pf: MSI is address 0xfee00000, data 0x31",
+        "pf: GUC_STATUS is 0x1",
         "vf2: BAR 2 is memory at 0x7020000000..0x7040000000",
-        "VF 2 says it is one: 1",
-        "2 VFs are gone",
-        "nobody answers: 0xffffffff",
+        "vf2: VF_CAP is 0x1",
+        "2 VFs are disabled",
+        "after the reset, GUC_STATUS reads 0xffffffff",
     ] {
         assert!(output.lines().any(|found| found == line), "no line {line:?} in\n{output}");
     }
+    let output = run("own_threads");
+    assert_eq!(output, "the GPU has written 0xc0ffee00; dirty pages: 0x100000000\n");
     let output = run("migration");
     for part in [
         " pages were written during the copy",

@@ -28,7 +28,11 @@ const SW_FLAG: u64 = 0x19_0244;
 
 fn card(name: &str, vfs: u8, topology: Topology) -> VirtualCard {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
-    let card = VirtualCard::new(card_file::load_any(name).unwrap(), vfs, topology, ram, Arc::new(NullSink)).unwrap();
+    let card = VirtualCard::builder(card_file::load_any(name).unwrap())
+        .vfs(vfs)
+        .topology(topology)
+        .plug_into(Arc::new(NullSink), ram)
+        .unwrap();
     // Memory space and bus master.
     card.functions().iter().for_each(|function| function.write_config(4, &[6, 0]));
     card

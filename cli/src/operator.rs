@@ -20,9 +20,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::hardware_error::ErrorRegisters;
 use arctic_device_model::trace::Filter;
 use arctic_gpu::card::status::Status;
-use arctic_gpu::hardware_error::ErrorRegisters;
 use serde::{Deserialize, Serialize};
 
 use crate::connections::{Stream, is_pause, send};

@@ -438,7 +438,7 @@ fn compare(name: &str) -> Result<(), String> {
 fn time(case: &Case, workers: usize) -> f64 {
     let launch = case.launch();
     let mut bench = Bench::new(Arc::new(HostClock::default()), None);
-    let _workers = Workers::start(bench.card.clone(), workers).expect("threads");
+    let _workers = Workers::start(bench.card.clone(), workers, "").expect("threads");
     bench.load(case, &launch);
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {

@@ -46,7 +46,13 @@ pub struct CardShared {
     pub machine: Arc<dyn Machine>,
     /// Guest memory, without the restrictions that configuration space imposes on each function.
     pub memory: Arc<dyn Dma>,
+    /// The VFs that read all ones.
+    pub withholding: Option<Withholding>,
 }
+
+/// Returns whether an enabled VF must read all ones in configuration space, because its BARs are not where the guest expects
+/// them. Called with any lock of the card held.
+pub type Withholding = Box<dyn Fn(Function) -> bool + Send + Sync>;
 
 /// Creates an event for each register.
 fn io_events(registers: &[IoRegister]) -> io::Result<Vec<IoEvent>> {
@@ -365,23 +371,16 @@ impl PciDevice for CardFunction {
         self.port.bus_master()
     }
 
-    fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
-        self.port.config().vf_bar_address(vf, bar)
-    }
-
-    fn vfs_decoding(&self) -> u16 {
-        self.port.config().vfs_decoding()
-    }
-
     fn config_bytes(&self) -> u64 {
         self.config_bytes
     }
 
     fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.trapped.count_config();
-        match self.shared.machine.withholds(self.number) {
-            true => self.port.config().read_withheld(offset, data),
-            false => self.port.config().read(offset, data),
+        if self.shared.withholding.as_ref().is_some_and(|withheld| withheld(self.number)) {
+            self.port.config().read_withheld(offset, data);
+        } else {
+            self.port.config().read(offset, data);
         }
         log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.number());
     }

@@ -24,6 +24,7 @@ use std::any::Any;
 use std::fs::File;
 use std::ops::Range;
 
+use super::bus_ports::BusPorts;
 use super::*;
 use crate::pci::{CONFIG_BYTES, PciDevice};
 use crate::vfio_user::ecam::Ecam;
@@ -107,7 +108,7 @@ fn guest_file(bytes: u64) -> File {
 
 /// The device model of a card.
 fn model(card: &VirtualCard) -> &Card {
-    let gpu: &dyn Any = &**card.gpu();
+    let gpu: &dyn Any = &*card.shared.gpu;
     gpu.downcast_ref().unwrap()
 }
 

@@ -324,7 +324,8 @@ pub(super) mod tests {
     fn polling_follows_the_gaps_between_messages() {
         let us = Duration::from_micros;
         let mut spin = Spin { limit: us(50), budget: Duration::ZERO };
-        for (gap, budget) in [(50, 50), (51, 25), (999, 12), (51, 6), (51, 3), (51, 0), (999, 0), (1_000, 50), (40, 50)] {
+        for (gap, budget) in [(50, 50), (51, 25), (999, 12), (51, 6), (51, 3), (51, 0), (999, 0), (1_000, 50), (40, 50)]
+        {
             spin.learn(us(gap));
             assert_eq!(spin.budget.as_micros(), budget, "after a gap of {gap} us");
         }

@@ -2,7 +2,7 @@
 //! A card with functions served over sockets. Each function's client is its machine.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use arctic_device_model::gpu::Model;
 use arctic_device_model::host::{Dma, DmaView, Function, NullHost};
@@ -41,7 +41,13 @@ impl ServedCard {
         let limits = spare(model.limits().each(functions)?, quota::spare_descriptors(functions), functions);
         let ledger = Ledger::new(limits, topology == Topology::Together);
         let clients = Clients::new(vfs, topology, (ecam, model.identity()), &ledger).map_err(CardError::Threads)?;
-        let card = VirtualCard::new(model, vfs, topology, clients.clone(), clients.clone())?;
+        let mut builder = VirtualCard::builder(model).vfs(vfs).topology(topology);
+        if let Some(placer) = clients.placer.get().cloned() {
+            builder = builder.withholding(Box::new(move |vf| vf.is_vf() && placer.withholds(vf.number())));
+        }
+        let card = builder.plug_into(clients.clone(), clients.clone())?;
+        // Set only here.
+        let _ = clients.pf.set(Arc::downgrade(card.pf()));
         card.all_functions.iter().for_each(|function| function.set_connected(false));
         // Weak, because the card holds the clients' memory, which holds the ledger.
         let gpu = Arc::downgrade(&card.shared.gpu);
@@ -135,6 +141,8 @@ pub(super) struct Clients {
     /// Indexed by function number.
     hands: Vec<Hands>,
     topology: Topology,
+    /// The PF, once the card has been created.
+    pf: OnceLock<Weak<CardFunction>>,
     /// Programs the VF BARs; set only if the VFs are in the PF's guest.
     placer: OnceLock<Arc<BarPlacer>>,
     /// Of the function that programs them instead of the PF, if it has a client.
@@ -159,7 +167,7 @@ impl Clients {
             let pf = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
             let _ = placer.set(Arc::new(BarPlacer::start(ecam, identity, vfs, [requester.clone(), pf])?));
         }
-        Ok(Arc::new(Clients { hands, topology, placer, requester }))
+        Ok(Arc::new(Clients { hands, topology, pf: OnceLock::new(), placer, requester }))
     }
 
     pub(super) fn hands(&self, function: Function) -> Option<&Hands> {
@@ -193,16 +201,14 @@ impl Machine for Clients {
             | Event::VfMemorySpace(_)
                 if !function.number().is_vf() =>
             {
-                placer.pf_changed(PfState::of(&**function));
+                if let Some(pf) = self.pf.get().and_then(Weak::upgrade) {
+                    placer.pf_changed(PfState::of(&pf));
+                }
             }
             Event::MemorySpace(on) if function.number().is_vf() => placer.memory_space(number, on),
             Event::BarMoved { bar, address } if function.number().is_vf() => placer.bar(number, bar, address),
             _ => {}
         }
-    }
-
-    fn withholds(&self, function: Function) -> bool {
-        function.is_vf() && self.placer.get().is_some_and(|placer| placer.withholds(function.number()))
     }
 }
 

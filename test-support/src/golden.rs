@@ -233,7 +233,11 @@ fn ivb() -> VirtualCard {
 
 fn card(file: card_file::CardFile, vfs: u8, topology: Topology) -> VirtualCard {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap();
-    let card = VirtualCard::new(file, vfs, topology, GuestRam::new(Arc::new(ram)), Arc::new(NullSink)).unwrap();
+    let card = VirtualCard::builder(file)
+        .vfs(vfs)
+        .topology(topology)
+        .plug_into(Arc::new(NullSink), GuestRam::new(Arc::new(ram)))
+        .unwrap();
     // Memory space and bus master.
     card.functions().iter().for_each(|function| function.write_config(4, &[6, 0]));
     card

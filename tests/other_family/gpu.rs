@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex};
 
@@ -318,6 +319,10 @@ impl OwnMemory for SkeletonGpu {
     fn mappings(&self, _: Function, bar: u8, _: bool) -> Vec<BarMapping<'_>> {
         let mapping = BarMapping { offset: 0, len: MEMORY, file: &self.memory, file_offset: 0 };
         (bar == 2).then_some(mapping).into_iter().collect()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        vec![self.memory.as_raw_fd()]
     }
 
     fn allocated(&self, _: Function) -> u64 {

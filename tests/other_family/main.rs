@@ -177,7 +177,7 @@ fn a_card_of_another_family_runs_in_process() {
     let slot = Arc::new(Slot::default());
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
     let machine = Arc::new(Plugged(slot.clone()));
-    let card = VirtualCard::new(Skeleton, 8, Topology::Native, ram, machine).unwrap();
+    let card = VirtualCard::builder(Skeleton).vfs(8).plug_into(machine, ram).unwrap();
     assert_eq!(card.total_vfs(), 0);
     let pf = card.pf();
     assert_eq!(pf.config_bytes(), 256);
@@ -224,7 +224,7 @@ fn a_card_of_another_family_runs_in_process() {
 fn a_card_without_the_vfs_of_its_model_is_refused() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
     let machine = Arc::new(Plugged(Arc::default()));
-    let refused = VirtualCard::new(WithVf, 1, Topology::Native, ram, machine).err();
+    let refused = VirtualCard::builder(WithVf).vfs(1).plug_into(machine, ram).err();
     assert!(matches!(refused, Some(CardError::NoVfs { described: 1 })), "{refused:?}");
 }
 
@@ -278,7 +278,7 @@ fn start_by_pin(driver: &mut dyn Driver) {
 fn the_pin_is_a_level_in_process() {
     let slot = Arc::new(Slot::default());
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
-    let card = VirtualCard::new(Skeleton, 0, Topology::Native, ram, Arc::new(Plugged(slot.clone()))).unwrap();
+    let card = VirtualCard::builder(Skeleton).plug_into(Arc::new(Plugged(slot.clone())), ram).unwrap();
     let pf = card.pf();
     let mut driver = InProcess(&**pf);
     start_by_pin(&mut driver);

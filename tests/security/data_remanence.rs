@@ -2,8 +2,9 @@
 //! Data remanence: state of a function that its next user could read, in memory, registers, contexts and doorbells.
 //! Checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
+use arctic_device_model::card::Card;
 use arctic_device_model::gpu::{Gpu, VirtualFunctions};
-use arctic_test_support::model::FlexCard;
+use arctic_test_support::model::observed;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use arctic_device_model::host::NullHost;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
-use arctic_gpu::{CardFunction, PciDevice, Topology};
+use arctic_gpu::{CardFunction, PciDevice, Topology, card_file};
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
@@ -159,14 +160,15 @@ fn content(file: &File) -> Option<usize> {
 /// files without memory assigned to the function.
 #[test]
 fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
-    let (card, _) = machine::card(2, Topology::Provisioned, Arc::new(NullHost));
+    let (model, inside) = observed(card_file::load("small").unwrap());
+    let card = machine::plug(model, 2, Topology::Provisioned, Arc::new(NullHost), &Arc::default());
     let secret = canary::bytes(1, 0x2000);
     let [vf, neighbour] = [1, 2].map(|n| card.functions()[n].clone());
     for function in [&vf, &neighbour] {
         function.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     }
     let files = [file(&vf, LMEM), file(&vf, GTTMMADR)];
-    let quota = card.model().status().functions.swap_remove(1).quota.unwrap();
+    let quota = inside.card::<Card>().status().functions.swap_remove(1).quota.unwrap();
     let leave = || {
         files[0].write_all_at(&secret, 0).unwrap();
         files[0].write_all_at(&secret, quota.local_memory - 0x2000).unwrap();
@@ -213,7 +215,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         exec_quantum_ms: 5,
         preempt_timeout_us: 10_000,
     };
-    card.model().provision(&[other(2 << 20), other(6 << 20)]).unwrap();
+    inside.card::<Card>().provision(&[other(2 << 20), other(6 << 20)]).unwrap();
     assert_eq!((content(&files[0]), content(&files[1])), (None, None), "new provisioning");
     assert_eq!((content(&file(&neighbour, LMEM)), seen_by_neighbour()), (None, None));
 }

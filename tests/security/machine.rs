@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use arctic_gpu::gpu::Model;
 use arctic_gpu::pci::Dma;
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 pub use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER};
@@ -56,10 +57,22 @@ impl Machine for Witness {
 pub fn card(vfs: u8, topology: Topology, memory: Arc<dyn Dma>) -> (VirtualCard, Arc<Witness>) {
     let witness = Arc::new(Witness::default());
     let profile = card_file::load("small").unwrap();
-    let card = VirtualCard::new(profile, vfs, topology, memory, witness.clone()).unwrap();
+    (plug(profile, vfs, topology, memory, &witness), witness)
+}
+
+/// Creates the card that `model` describes as [`card`] does.
+pub fn plug(
+    model: impl Model,
+    vfs: u8,
+    topology: Topology,
+    memory: Arc<dyn Dma>,
+    witness: &Arc<Witness>,
+) -> VirtualCard {
+    let builder = VirtualCard::builder(model).vfs(vfs).topology(topology);
+    let card = builder.plug_into(witness.clone(), memory).unwrap();
     card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     witness.take();
-    (card, witness)
+    card
 }
 
 pub fn config(function: &CardFunction, offset: u64) -> u16 {

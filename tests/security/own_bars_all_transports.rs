@@ -4,7 +4,6 @@
 //! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the card
 //! waits for the reply); `GuestRam` accesses RAM only.
 
-use arctic_test_support::model::FlexCard;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,7 +75,7 @@ fn vfio_user_client_handles_dma_to_the_cards_own_bar() {
         assert_eq!(raw.read_u32(CONFIG, 0), 0x56c0_8086);
     }
     println!("{late} accesses waited for the engine that caused them");
-    assert_eq!(card.card().model().panics(), 0);
+    assert_eq!(card.card().report().panics, 0);
 }
 
 /// A function of a card in this process.
@@ -134,5 +133,5 @@ fn in_process_dma_to_the_cards_own_bar_faults() {
         assert_eq!(done, reached, "{offset:#x}");
         pf.reset_engine();
     }
-    assert_eq!(card.model().panics(), 0);
+    assert_eq!(card.report().panics, 0);
 }

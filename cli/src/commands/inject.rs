@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
+use arctic_device_model::hardware_error::HardwareError;
 use arctic_gpu::card::status::Status;
-use arctic_gpu::hardware_error::HardwareError;
 
 use super::offered::Offered;
 use super::stdout::{self, complain};

@@ -235,7 +235,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let served = Arc::new(served.map_err(|error| anyhow!(remedy::with_resource(&error)))?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
-        let started = Capture::start(path, &heading, card.gpu().trace());
+        let started = Capture::start(path, &heading, card.trace());
         started.map_err(|error| {
             let remedy = remedy::of_path(&error, "--trace");
             anyhow!("capture {} cannot be written: {error}; {remedy}", path.display())

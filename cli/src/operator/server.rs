@@ -87,7 +87,7 @@ impl Backend for CardBackend {
         let card = self.served.card();
         match unmatched(&filter, &card.status()) {
             Some(reason) => Err(reason),
-            None => Ok((self.heading.clone(), card.gpu().trace().subscribe(filter))),
+            None => Ok((self.heading.clone(), card.trace().subscribe(filter))),
         }
     }
 
@@ -96,8 +96,7 @@ impl Backend for CardBackend {
         if let Some(reason) = unmatched(&request.filter, &card.status()) {
             return Err(reason);
         }
-        let captures = card.gpu().walker_captures().ok_or("this card has no execution units")?;
-        captures.capture_walker(request)
+        card.capture_walker(request)
     }
 
     fn save(&self, function: u8, out: &mut dyn Write) -> Result<Done, String> {

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -268,6 +269,9 @@ pub trait OwnMemory {
     /// which a change is reported ([`InterruptSink::mappings_changed`]); otherwise the ranges are constant.
     fn mappings(&self, function: Function, bar: u8, limited: bool) -> Vec<BarMapping<'_>>;
 
+    /// The descriptors of all files that back the memory. A program that closes descriptors, to enter a sandbox, must keep them.
+    fn descriptors(&self) -> Vec<RawFd>;
+
     /// Host memory allocated for the memory of `function`, in bytes.
     fn allocated(&self, function: Function) -> u64;
 
@@ -300,8 +304,9 @@ pub trait IoEvents {
 
 /// A card with threads of its own.
 pub trait OwnThreads {
-    /// Starts the threads, for workers that will call [`Gpu::work`]. Called at most once.
-    fn start_threads(&self) -> io::Result<()>;
+    /// Starts the threads, for workers that will call [`Gpu::work`]. `names` is the beginning of the threads' names. Called at most
+    /// once.
+    fn start_threads(&self, names: &str) -> io::Result<()>;
 
     /// Ends the threads. No method but this one and [`Gpu::work`] may be running.
     fn stop_threads(&self);

@@ -67,6 +67,8 @@ pub struct Report {
     pub skipped_commands: Vec<SkippedCommands>,
     /// What the kernels of each function that has begun a walker have executed, in the order of the functions.
     pub walkers: Vec<FunctionKernels>,
+    /// Number of steps of the card that panicked, each because of a bug of the card. The unit that was stepped lost its work.
+    pub panics: u64,
 }
 
 impl Report {

@@ -30,16 +30,17 @@ struct Pool {
 }
 
 impl Workers {
-    /// Starts `count` worker threads, and the card's own threads.
-    pub fn start(gpu: Arc<dyn Gpu>, count: usize) -> io::Result<Self> {
+    /// Starts `count` worker threads, and the card's own threads. `names` is the beginning of their names; Linux shows 15
+    /// bytes of a name.
+    pub fn start(gpu: Arc<dyn Gpu>, count: usize, names: &str) -> io::Result<Self> {
         let pool = Pool { gpu: gpu.clone(), polling: Mutex::new(()), stopping: AtomicBool::new(false) };
         let mut workers = Workers { pool: Arc::new(pool), threads: Vec::new() };
         if let Some(own) = gpu.own_threads() {
-            own.start_threads()?;
+            own.start_threads(names)?;
         }
         for n in 0..count {
             let pool = workers.pool.clone();
-            workers.threads.push(thread::Builder::new().name(format!("gt{n}")).spawn(move || pool.run())?);
+            workers.threads.push(thread::Builder::new().name(format!("{names}gt{n}")).spawn(move || pool.run())?);
         }
         Ok(workers)
     }

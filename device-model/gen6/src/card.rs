@@ -11,7 +11,7 @@ pub mod saved;
 mod tests;
 mod work;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, RwLock};
 
 use arctic_base::gpu::Host;
@@ -48,6 +48,8 @@ pub struct Card {
     engines: Box<[EngineSlot]>,
     /// Counts the steps after which memory or registers may have changed, for which other engines wait.
     changes: MemoryGeneration,
+    /// Number of steps that panicked.
+    panics: AtomicU64,
 }
 
 impl Card {
@@ -57,7 +59,8 @@ impl Card {
         let changes = MemoryGeneration::new();
         let identity = DeviceIdentity { device: profile.device, revision: profile.revision };
         let paused = AtomicBool::new(false);
-        Arc::new(Card { gt: Gt::new(profile, host), identity, paused, accesses: RwLock::new(()), engines, changes })
+        let (gt, accesses, panics) = (Gt::new(profile, host), RwLock::new(()), AtomicU64::new(0));
+        Arc::new(Card { gt, identity, paused, accesses, engines, changes, panics })
     }
 
     /// State that the units share.

@@ -272,7 +272,7 @@ fn workers_and_accesses_at_once() {
     let driver = thread::spawn(move || {
         let mut bench = CardBench::new();
         let registers = listing(&bench);
-        let _workers = Workers::start(bench.card.clone(), 3).unwrap();
+        let _workers = Workers::start(bench.card.clone(), 3, "").unwrap();
         let mut random = Random::new(3);
         let end = Instant::now() + Duration::from_millis(setting("ARCTIC_HOSTILE_STRESS_MS", 1500));
         while Instant::now() < end {
@@ -307,7 +307,7 @@ fn workers_and_accesses_at_once() {
 fn panic_in_an_engine_step_ends_only_its_context() {
     let mut bench = CardBench::new();
     bench.initialise_driver();
-    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let _workers = Workers::start(bench.card.clone(), 2, "").unwrap();
     bench.poke(SCRATCH, 0);
     // An endless batch that increments a counter.
     let count_up = mi::atomic_increment(Global(SCRATCH));
@@ -338,7 +338,7 @@ fn panic_in_an_engine_step_ends_only_its_context() {
 fn a_panic_in_the_guc_resets_it() {
     let mut bench = CardBench::new();
     bench.initialise_driver();
-    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let _workers = Workers::start(bench.card.clone(), 2, "").unwrap();
     bench.enable_rings(GLOBAL_RAM + 0x8000);
     bench.panic_at(RAM.0 + 0x8000);
     bench.request(0x1001, &[1, 1]);

@@ -78,7 +78,7 @@ fn attacks_and_resets(what: &'static str, attack: impl Fn(&mut VfBench, &mut Ran
     fill(&bench);
     bench.attacker.disturbed = true;
     let before = snapshot(&bench, false);
-    let workers = Workers::start(bench.card.clone(), 3).unwrap();
+    let workers = Workers::start(bench.card.clone(), 3, "").unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let until = |stop: &Arc<AtomicBool>| {
         let stop = stop.clone();
@@ -191,7 +191,7 @@ fn endless_doorbells_take_no_engine_time_of_others() {
     let mut bench = VfBench::with(true, Some(Quota { preempt_timeout_us: 2_000_000, ..QUOTA }), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
-    let _workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let _workers = Workers::start(bench.card.clone(), 2, "").unwrap();
     let cell = at::SCRATCH + 0x40;
     let vf = &mut bench.victims[0];
     let ring = vf.jump(1);

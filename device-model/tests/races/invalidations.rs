@@ -105,7 +105,7 @@ impl Blocked {
         let reads = Arc::new(BlockedReads::default());
         bench.guests.of(ATTACKER).set_trap(reads.clone());
         let card = bench.card.clone();
-        let workers = Workers::start(card.clone(), 3).unwrap();
+        let workers = Workers::start(card.clone(), 3, "").unwrap();
         let [one, three] = bench.victims;
         let two = bench.attacker;
         let mut blocked = Self { card, one, two, three, _release: ReleaseOnDrop(reads.clone()), reads, workers };

@@ -100,7 +100,7 @@ fn resets_of_one_function_do_not_affect_others() {
     bench.attacker.up();
     fill(&bench);
     let before = snapshot(&bench, false);
-    let workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let workers = Workers::start(bench.card.clone(), 2, "").unwrap();
     let mut watchdog = Watchdog::new();
     let mut threads = Vec::new();
     let jobs = Arc::new(AtomicU64::new(0));
@@ -182,7 +182,7 @@ fn concurrent_resets_of_card_engines_and_functions() {
         let guest = bench.guests.of(function);
         guest.fill(&arctic_test_support::vfs::canary::bytes(function.number(), guest.bytes().len()));
     }
-    let workers = Workers::start(bench.card.clone(), 2).unwrap();
+    let workers = Workers::start(bench.card.clone(), 2, "").unwrap();
     let mut watchdog = Watchdog::new();
     let mut threads = Vec::new();
     for function in [VICTIMS[0], ATTACKER] {

@@ -69,7 +69,7 @@ fn each_group_is_executed_once() {
     );
     let mut bench = bench();
     bench.attacker.up();
-    let _workers = Workers::start(bench.card.clone(), 3).unwrap();
+    let _workers = Workers::start(bench.card.clone(), 3, "").unwrap();
     let vf = &mut bench.attacker;
     let groups = 1500;
     let mut by_clusters = 0;
@@ -102,7 +102,7 @@ fn a_reset_ends_the_work_of_clusters() {
     for _ in 0..8 {
         let mut bench = bench();
         bench.attacker.up();
-        let _workers = Workers::start(bench.card.clone(), 3).unwrap();
+        let _workers = Workers::start(bench.card.clone(), 3, "").unwrap();
         let vf = &mut bench.attacker;
         let counter = vf.base() + RESULTS;
         submit(vf, COUNT, 5000, counter, 1_000_000);

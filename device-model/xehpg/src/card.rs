@@ -63,6 +63,14 @@ const DEFERRED_WAIT: Duration = Duration::from_secs(1);
 /// Maximum number of commands that an engine executes in one step.
 pub const STEP_BUDGET: u32 = 1024;
 
+/// The card's own threads.
+struct Scrubber {
+    /// The scrubber thread.
+    thread: Thread,
+    /// Beginning of the names of all of the card's own threads.
+    names: String,
+}
+
 /// The card.
 pub struct Card {
     gt: Gt,
@@ -73,7 +81,7 @@ pub struct Card {
     /// All units that workers step, in the order of their locks.
     units: Box<[Arc<dyn SteppedUnit>]>,
     /// The scrubber thread, which returns memory to the host. If not set, [`Card::step`] does this.
-    scrubber: OnceLock<Thread>,
+    scrubber: OnceLock<Scrubber>,
     /// The scrubber thread, and the threads that release the local memory of VFs in reset.
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Reference to the card for the threads that it starts.
@@ -424,11 +432,11 @@ impl Card {
 
 impl OwnThreads for Card {
     /// Starts the scrubber thread.
-    fn start_threads(&self) -> std::io::Result<()> {
+    fn start_threads(&self, names: &str) -> std::io::Result<()> {
         let Some(card) = self.this.upgrade() else { return Ok(()) };
-        let scrubber = std::thread::Builder::new().name("scrub".into()).spawn(move || card.run_scrubber())?;
+        let scrubber = std::thread::Builder::new().name(format!("{names}scrub")).spawn(move || card.run_scrubber())?;
         // Set only here.
-        let _ = self.scrubber.set(scrubber.thread().clone());
+        let _ = self.scrubber.set(Scrubber { thread: scrubber.thread().clone(), names: names.to_owned() });
         self.threads().push(scrubber);
         Ok(())
     }
@@ -436,7 +444,7 @@ impl OwnThreads for Card {
     /// Ends and joins the scrubber thread and the threads of resets.
     fn stop_threads(&self) {
         self.stopping.store(true, Ordering::Release);
-        self.scrubber.get().inspect(|thread| thread.unpark());
+        self.scrubber.get().inspect(|scrubber| scrubber.thread.unpark());
         let threads = std::mem::take(&mut *self.threads());
         for thread in threads {
             let _ = thread.join();

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{Function, MsiMessage, MsiSink};
 use arctic_sriov::number::{count, high, low};
 use kvm_bindings::{
@@ -13,6 +12,7 @@ use kvm_bindings::{
     KvmIrqRouting, kvm_irq_routing_entry,
 };
 use kvm_ioctls::VmFd;
+use std::sync::PoisonError;
 use vmm_sys_util::eventfd::EventFd;
 
 use crate::layout;
@@ -54,7 +54,7 @@ impl Routes {
 /// Sets the message of `gsi` in `routes` and passes the table to `install` if KVM does not have it already. A table
 /// that was not accepted is passed again by the next call, also if that call changes nothing.
 fn set(install: &Install, routes: &Mutex<Table>, gsi: u32, message: Option<MsiMessage>) {
-    let mut routes = routes.lock().ignore_poison();
+    let mut routes = routes.lock().unwrap_or_else(PoisonError::into_inner);
     let before = match message {
         Some(message) => routes.messages.insert(gsi, message),
         None => routes.messages.remove(&gsi),

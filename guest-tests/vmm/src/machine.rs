@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::pci::{Bars, Host};
 use crate::ports::{PortEffect, Ports};
 use crate::vm::Exit;
-use arctic_gpu::sync::IgnorePoison;
+use std::sync::PoisonError;
 
 /// The VM without its vCPUs.
 pub struct Board {
@@ -92,20 +92,20 @@ impl End {
                 return exit.clone();
             }
             exit = match deadline {
-                None => self.ended.wait(exit).ignore_poison(),
+                None => self.ended.wait(exit).unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left == Duration::ZERO {
                         return None;
                     }
-                    self.ended.wait_timeout(exit, left).ignore_poison().0
+                    self.ended.wait_timeout(exit, left).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Exit>> {
-        self.exit.lock().ignore_poison()
+        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use arctic_gpu::sync::IgnorePoison;
 use arctic_vmm::{Exit, Vm};
 use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::sync::PoisonError;
 
 /// Exit status after Ctrl-C.
 const INTERRUPTED: u8 = 130;
@@ -36,7 +36,7 @@ fn run(args: cli::Args) -> Result<u8, String> {
     terminal::type_into(vm.console().clone()).map_err(|error| error.to_string())?;
     let keys = Arc::new(Mutex::new(terminal::KeyByKey::set()));
     let give_back = |keys: &Mutex<Option<terminal::KeyByKey>>| {
-        keys.lock().ignore_poison().take();
+        keys.lock().unwrap_or_else(PoisonError::into_inner).take();
     };
     let mut running = vm.start().map_err(text)?;
 

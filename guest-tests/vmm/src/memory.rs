@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use arctic_gpu::sync::IgnorePoison;
 use arctic_sriov::number::{count, size};
 use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::VmFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use std::sync::PoisonError;
 use vm_memory::{FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, GuestMemoryRegion, MmapRegion};
 
 use crate::error::{Error, Step};
@@ -112,7 +112,7 @@ impl Slots {
     }
 
     fn insert(&self, guest: u64, memory: Memory) -> Result<SlotNumber, kvm_ioctls::Error> {
-        let mut table = self.table.lock().ignore_poison();
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let number = table.slots.iter().position(Option::is_none).unwrap_or(table.slots.len());
         let (userspace_addr, memory_size) = memory.place();
         self.set(count(number), guest, memory_size, userspace_addr)?;
@@ -126,7 +126,7 @@ impl Slots {
 
     /// Removes a slot. Blocks until no vCPU uses it, and then unmaps its memory.
     pub fn remove(&self, slot: SlotNumber) {
-        let mut table = self.table.lock().ignore_poison();
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = table.slots.get_mut(slot.0 as usize) else { return };
         let Some(mapped) = place.take() else { return };
         if let Err(error) = self.set(slot.0, mapped.guest, 0, mapped.memory.place().0) {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use arc_swap::ArcSwap;
-use arctic_gpu::sync::IgnorePoison;
+use std::sync::PoisonError;
 
 /// Maps address ranges to targets.
 pub struct RangeMap<T> {
@@ -47,7 +47,7 @@ impl<T: Clone> RangeMap<T> {
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<(Range<u64>, T)>)) {
-        let _writer = self.writer.lock().ignore_poison();
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut table = Vec::clone(&self.table.load());
         change(&mut table);
         self.table.store(table.into());

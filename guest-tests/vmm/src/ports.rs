@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arctic_gpu::sync::IgnorePoison;
+use std::sync::PoisonError;
 use vm_superio::{Serial, Trigger};
 use vmm_sys_util::eventfd::EventFd;
 
@@ -37,16 +37,16 @@ impl Console {
 
     /// Enqueues input. Returns the number of bytes that were accepted.
     pub fn enter(&self, bytes: &[u8]) -> usize {
-        self.0.lock().ignore_poison().enqueue_raw_bytes(bytes).unwrap_or(0)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).enqueue_raw_bytes(bytes).unwrap_or(0)
     }
 
     fn write(&self, register: u8, value: u8) {
         // A write error (closed pipe) does not stop the guest.
-        let _ = self.0.lock().ignore_poison().write(register, value);
+        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).write(register, value);
     }
 
     fn read(&self, register: u8) -> u8 {
-        self.0.lock().ignore_poison().read(register)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).read(register)
     }
 }
 

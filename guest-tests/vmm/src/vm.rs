@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use arctic_gpu::sync::IgnorePoison;
-use arctic_gpu::{CardProfile, GuestRam, IoEventThread, Topology, VirtualCard};
+use arctic_gpu::{CardProfile, GuestRam, IoEventThread, VirtualCard};
 use arctic_sriov::number::{low, size};
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
 use kvm_ioctls::{Cap, Kvm, VcpuFd, VmFd};
+use std::sync::PoisonError;
 use vmm_sys_util::eventfd::EventFd;
 
 use crate::boot::{self, Boot, BootInfo, LongMode};
@@ -141,7 +141,7 @@ impl Vm {
 
     fn plug(card: CardConfig, slot: &Arc<CardSlot>, ram: &Ram) -> Result<Arc<VirtualCard>, Error> {
         let memory = GuestRam::new(ram.clone());
-        Ok(Arc::new(VirtualCard::new(card.profile, card.vfs, Topology::Native, memory, slot.clone())?))
+        Ok(Arc::new(VirtualCard::builder(card.profile).vfs(card.vfs).plug_into(slot.clone(), memory)?))
     }
 
     fn cpus(kvm: &Kvm, vm: &VmFd, supported: &CpuId, cpus: u8) -> Result<Vec<VcpuFd>, Error> {
@@ -295,7 +295,7 @@ pub struct Transcript(Arc<Mutex<Vec<u8>>>);
 impl Transcript {
     /// Returns the output so far.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().ignore_poison()).into_owned()
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 }
 
@@ -303,7 +303,7 @@ impl Write for Transcript {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         /// Size limit of the buffer, so that a guest cannot exhaust the host's memory. Exceeds the output of any test.
         const MOST: usize = 16 << 20;
-        let mut text = self.0.lock().ignore_poison();
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if text.len() < MOST {
             text.extend_from_slice(bytes);
         }

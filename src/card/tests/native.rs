@@ -11,7 +11,7 @@ use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap};
 
 use super::*;
-use crate::pci::{Event, MsiMessage, MsiSink};
+use crate::pci::{Event, Machine, MsiMessage, MsiSink};
 use crate::{GuestRam, IoEvent};
 
 const SRIOV: u64 = 0x320;
@@ -121,8 +121,9 @@ fn plugged(vfs: u8) -> Plugged {
     let machine = Arc::new(Recorder::default());
     let memory = GuestMemoryAtomic::new(guest(0x1000));
     let profile = card_file::load("small").unwrap();
-    let card = VirtualCard::new(profile, vfs, Topology::Native, GuestRam::new(memory.clone()), machine.clone());
-    Plugged { card: card.unwrap(), machine, memory }
+    let builder = VirtualCard::builder(profile).vfs(vfs);
+    let card = builder.plug_into(machine.clone(), GuestRam::new(memory.clone())).unwrap();
+    Plugged { card, machine, memory }
 }
 
 impl Plugged {
@@ -155,7 +156,8 @@ fn functions_in_process_are_connected() {
     for topology in [Topology::Native, Topology::Provisioned] {
         let ram = GuestRam::new(GuestMemoryAtomic::new(guest(0x1000)));
         let machine = Arc::new(Recorder::default());
-        let card = VirtualCard::new(card_file::load("small").unwrap(), 2, topology, ram, machine).unwrap();
+        let builder = VirtualCard::builder(card_file::load("small").unwrap()).vfs(2).topology(topology);
+        let card = builder.plug_into(machine, ram).unwrap();
         let connected: Vec<bool> = card.status().functions.iter().map(|function| function.connected).collect();
         assert_eq!(connected, [true; 3], "{topology:?}");
     }
@@ -167,7 +169,7 @@ fn a_machine_without_interrupts_for_a_function_gets_no_card() {
     for (refused, name) in [(Function::PF, "pf"), (Function::new(2).unwrap(), "vf2")] {
         let machine = Arc::new(Recorder { refused: Some(refused), ..Recorder::default() });
         let ram = GuestRam::new(GuestMemoryAtomic::new(guest(0x1000)));
-        let error = VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, machine).err();
+        let error = VirtualCard::builder(card_file::load("small").unwrap()).vfs(2).plug_into(machine, ram).err();
         let text = error.map(|error| error.to_string());
         assert_eq!(text, Some(format!("cannot connect the interrupts of {name}: no descriptor left")));
     }

@@ -19,8 +19,8 @@ use super::Ecam;
 use super::attempts::{Failure, Series};
 use super::placement::{BarAddresses, Outcome, Placement, Step};
 use super::window::{self, Pf, WindowError};
+use crate::card::CardFunction;
 use crate::line_limit::LineLimit;
-use crate::pci::PciDevice;
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{ClientDma, DmaError};
 
@@ -36,10 +36,11 @@ pub(in crate::vfio_user) struct PfState {
 
 impl PfState {
     /// Reads the state of `pf`. May be called with its configuration lock held.
-    pub fn of(pf: &dyn PciDevice) -> Self {
-        let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
-        let decoded = (1..=pf.vfs_decoding()).map_while(bars).collect();
-        PfState { decoded, bus_master: pf.bus_master(), vf_bars: bars(1).unwrap_or_default() }
+    pub fn of(pf: &CardFunction) -> Self {
+        let config = pf.port.config();
+        let bars = |vf| Some([config.vf_bar_address(vf, GTTMMADR_BAR)?, config.vf_bar_address(vf, LMEM_BAR)?]);
+        let decoded = (1..=config.vfs_decoding()).map_while(bars).collect();
+        PfState { decoded, bus_master: pf.port.bus_master(), vf_bars: bars(1).unwrap_or_default() }
     }
 
     /// Returns whether the guest has assigned addresses to the VF BARs: not 0, their reset value. Otherwise the VMM

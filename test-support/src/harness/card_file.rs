@@ -2,7 +2,6 @@
 //! Fuzz harness of the card file parser. Each input must either be rejected with a one-line error message, or describe
 //! a card that can be created.
 
-use crate::model::FlexCard;
 use arctic_gpu::gpu::PowerOnError;
 use std::collections::BTreeSet;
 use std::io;
@@ -12,7 +11,7 @@ use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_gpu::card_file::{self, CardFile, CardFileError};
 use arctic_gpu::gpu::Model;
-use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard};
+use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, WorkStatus};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
@@ -76,14 +75,15 @@ fn power_on(profile: &CardProfile) {
     profile.local_memory = local_memory;
     for topology in [Topology::Native, Topology::Provisioned] {
         let null = || Arc::new(NullSink);
-        let clock = Arc::new(ManualClock::default());
-        match VirtualCard::manual(profile.clone(), 3, topology, Arc::new(NullHost), null(), clock) {
+        let builder = VirtualCard::builder(profile.clone()).vfs(3).topology(topology);
+        let builder = builder.clock(Arc::new(ManualClock::default())).without_threads(|| {});
+        match builder.plug_into(null(), Arc::new(NullHost)) {
             Ok(card) => {
                 let mut identity = [0; 4];
                 card.pf().read_config(0, &mut identity);
                 assert_eq!(u32::from_le_bytes(identity), u32::from(profile.device) << 16 | 0x8086);
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
-                while card.model().step() != arctic_device_model::gpu::WorkStatus::Idle(None) {}
+                while card.work() != WorkStatus::Idle(None) {}
             }
             // The profile may provision more than the reduced local memory.
             Err(error @ CardError::PowerOn(PowerOnError::Resources(_))) => {

@@ -6,13 +6,12 @@
 //! state of the other functions must not change. If all functions do, the card's state must be consistent with its
 //! notifications to the machine after each operation.
 
-use crate::model::FlexCard;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::doorbell;
 use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, ManualClock};
@@ -26,6 +25,7 @@ use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use super::msi::{CheckedMsi, MAX_INPUT_BYTES, MAX_OPERATIONS};
 use crate::bytes::Bytes;
+use crate::model::{Inside, observed};
 
 /// TotalVFs of the card.
 const VFS: u8 = 3;
@@ -92,6 +92,7 @@ impl Machine for NotificationRecorder {
 
 struct World {
     card: VirtualCard,
+    inside: Inside,
     recorded: Arc<NotificationRecorder>,
     clock: Arc<ManualClock>,
     ram: GuestMemoryMmap,
@@ -107,10 +108,16 @@ impl World {
         let (recorded, clock) = (Arc::new(NotificationRecorder::default()), Arc::new(ManualClock::default()));
         let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0x1000_0000), RAM)]).unwrap();
         let memory = GuestRam::new(Arc::new(ram.clone()));
-        let card = VirtualCard::manual(profile, VFS, topology, memory, recorded.clone(), clock.clone()).unwrap();
-        let registers: &RegisterFile = &card.model().gt().registers;
+        let (profile, inside) = observed(profile);
+        let builder = VirtualCard::builder(profile).vfs(VFS).topology(topology).clock(clock.clone());
+        let card = builder.without_threads(|| {}).plug_into(recorded.clone(), memory).unwrap();
+        let registers: &RegisterFile = &inside.card::<Card>().gt().registers;
         let registers = registers.listing().map(|(offset, _)| offset).collect();
-        World { card, recorded, clock, ram, registers, native: topology == Topology::Native }
+        World { card, inside, recorded, clock, ram, registers, native: topology == Topology::Native }
+    }
+
+    fn model(&self) -> &Card {
+        self.inside.card()
     }
 
     fn function(&self, n: u8) -> &Arc<CardFunction> {
@@ -156,7 +163,7 @@ impl World {
             self.put(0, sriov + register + 4, (address >> 32) as u32);
         }
         self.put(0, sriov + 0x10, VFS.into());
-        self.card.model().provision(&[QUOTA; VFS as usize]).unwrap();
+        self.model().provision(&[QUOTA; VFS as usize]).unwrap();
         // ARI, VF MSE, VF Enable.
         self.put(0, sriov + 8, 0x19);
         for vf in 1..=VFS {
@@ -167,7 +174,7 @@ impl World {
 
     fn work(&self, calls: u32) {
         for _ in 0..calls {
-            match self.card.model().step() {
+            match self.model().step() {
                 WorkStatus::Idle(None) => return,
                 WorkStatus::Idle(Some(at)) => self.clock.advance(at.saturating_sub(self.clock.now())),
                 WorkStatus::Busy => self.clock.advance(1000),
@@ -311,7 +318,7 @@ impl World {
     /// Returns the ranges of GGTT pages of VFs 1 and 3, with a margin around them.
     fn neighbours_pages(&self) -> Vec<Range<u64>> {
         const STEP: u64 = 1024;
-        let ggtt = self.card.model().gt().memory.ggtt();
+        let ggtt = self.model().gt().memory.ggtt();
         let theirs =
             (0..ggtt.entries()).step_by(STEP as usize).filter(|page| matches!(ggtt.entry(*page).owner(), 1 | 3));
         theirs.map(|page| page.saturating_sub(STEP)..page + STEP).collect()
@@ -319,7 +326,7 @@ impl World {
 
     /// Returns the state that VF 2 must not be able to change.
     fn snapshot(&self, pages: &[Range<u64>]) -> Vec<(String, Vec<u8>)> {
-        let ggtt = self.card.model().gt().memory.ggtt();
+        let ggtt = self.model().gt().memory.ggtt();
         let not_its_own = |page: &u64| ggtt.entry(*page).owner() != 2;
         let mut parts: Vec<_> = pages
             .iter()
@@ -349,7 +356,7 @@ impl World {
             self.function(1).read_bar(GTTMMADR_BAR, at, dword);
         }
         parts.push(("VF 1's mailbox".into(), mailbox.into()));
-        let registers = &self.card.model().gt().registers;
+        let registers = &self.model().gt().registers;
         let values = registers.listing().filter(|(_, found)| found.engine.is_none());
         let values = values.flat_map(|(offset, _)| registers.value(offset).to_le_bytes()).collect();
         parts.push(("the PF's registers".into(), values));
@@ -406,5 +413,5 @@ pub fn run(input: &[u8]) {
         assert_eq!(*world.recorded.vfs.lock().unwrap(), VFS);
     }
     world.consistent();
-    assert_eq!(world.card.model().panics(), 0);
+    assert_eq!(world.card.report().panics, 0);
 }

@@ -8,7 +8,6 @@
 //!
 //! Byte 0 of the input selects the card by bits 1:0, and by bit 2 whether firmware has set up its BARs (0).
 
-use std::any::Any;
 use std::io;
 use std::sync::{Arc, Mutex};
 
@@ -16,11 +15,12 @@ use arctic_device_model::gen6::card::{Card, GMADR_BAR, GTTMMADR_BAR, GTTMMADR_BY
 use arctic_device_model::gpu::Gpu;
 use arctic_device_model::host::ManualClock;
 use arctic_gpu::pci::Event;
-use arctic_gpu::{CardFile, CardFunction, Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard};
+use arctic_gpu::{CardFile, CardFunction, Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard};
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use super::msi::{CheckedMsi, MAX_INPUT_BYTES, MAX_OPERATIONS};
 use crate::bytes::Bytes;
+use crate::model::{Inside, observed};
 
 /// Size in bytes of the guest's memory, from address 0 on.
 const RAM_BYTES: usize = 0x4_0000;
@@ -89,6 +89,7 @@ impl Machine for CheckingMachine {
 struct Fixture {
     name: String,
     card: VirtualCard,
+    inside: Inside,
     clock: Arc<ManualClock>,
     ram: GuestMemoryMmap,
     /// Offsets of the model's registers.
@@ -107,8 +108,10 @@ impl Fixture {
         };
         let memory = GuestRam::new(Arc::new(ram.clone()));
         let machine = Arc::new(CheckingMachine::default());
-        let card = VirtualCard::manual(profile, 0, Topology::Native, memory, machine, clock.clone()).unwrap();
-        let mut fixture = Fixture { name: name.into(), card, clock, ram, registers: Vec::new() };
+        let (profile, inside) = observed(profile);
+        let builder = VirtualCard::builder(profile).clock(clock.clone()).without_threads(|| {});
+        let card = builder.plug_into(machine, memory).unwrap();
+        let mut fixture = Fixture { name: name.into(), card, inside, clock, ram, registers: Vec::new() };
         fixture.registers = fixture.model().gt().registers.listing().map(|(offset, _)| offset).collect();
         fixture
     }
@@ -130,8 +133,7 @@ impl Fixture {
     }
 
     fn model(&self) -> &Card {
-        let gpu: &dyn Any = &**self.card.gpu();
-        gpu.downcast_ref().expect("the card is an integrated GPU")
+        self.inside.card()
     }
 
     fn function(&self) -> &Arc<CardFunction> {

@@ -38,7 +38,7 @@ const GU_CNTL: u32 = 0x10_1010;
 /// The attacking function. The PF's driver is stored here; the VF's driver is [`VfBench::attacker`].
 enum Attacker {
     Virtual,
-    Physical(Pf),
+    Physical(Box<Pf>),
 }
 
 /// The state of one run.
@@ -52,14 +52,14 @@ impl Run {
     fn driver(&self) -> &dyn GucDriver {
         match &self.attacker {
             Attacker::Virtual => &self.bench.attacker,
-            Attacker::Physical(pf) => pf,
+            Attacker::Physical(pf) => pf.as_ref(),
         }
     }
 
     fn driver_mut(&mut self) -> &mut dyn GucDriver {
         match &mut self.attacker {
             Attacker::Virtual => &mut self.bench.attacker,
-            Attacker::Physical(pf) => pf,
+            Attacker::Physical(pf) => pf.as_mut(),
         }
     }
 
@@ -351,7 +351,9 @@ pub fn run(input: &[u8]) {
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     let attacker = match physical {
-        true => Attacker::Physical(bench.pf.borrow_mut().take().expect("without a quota there is a PF driver")),
+        true => {
+            Attacker::Physical(Box::new(bench.pf.borrow_mut().take().expect("without a quota there is a PF driver")))
+        }
         false => Attacker::Virtual,
     };
     if !physical {

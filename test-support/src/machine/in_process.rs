@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use arctic_gpu::report::Report;
 use arctic_gpu::{
-    CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink, PciDevice, Topology,
+    CardFunction, Function, GuestRam, IoEventThread, Machine as VmmMachine, MsiMessage, MsiSink, PciDevice,
     VirtualCard, card_file,
 };
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
@@ -153,7 +153,7 @@ impl InProcess {
         let bus = Arc::new(Bus::default());
         let profile = card_file::load("small").unwrap();
         let guest = GuestRam::new(memory.card.clone());
-        let card = VirtualCard::new(profile, VFS, Topology::Native, guest, bus.clone()).unwrap();
+        let card = VirtualCard::builder(profile).vfs(VFS).plug_into(bus.clone(), guest).unwrap();
         let doorbells = card.serve_io_events().unwrap();
         InProcess { _doorbells: doorbells, windows: windows(&card), card, bus, memory, wanted: BTreeMap::new() }
     }

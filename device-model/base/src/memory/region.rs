@@ -4,7 +4,8 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_sriov::number::size;
 use vm_memory::mmap::MmapRegion;
@@ -22,10 +23,10 @@ pub struct SharedRegion {
 
 /// The file that backs a region.
 struct Backing {
-    file: File,
+    file: Arc<File>,
     /// Offset of the region in the file.
     start: u64,
-    /// Duplicate descriptor for hole searches, which move the file position.
+    /// Duplicate descriptor for hole searches, which need exclusive access and move the file position.
     search: Mutex<File>,
 }
 
@@ -51,9 +52,9 @@ impl SharedRegion {
 
     /// Maps `len` bytes of `file` at `offset`, which must be a multiple of the page size.
     pub fn from_file_at(file: File, offset: u64, len: usize) -> io::Result<Self> {
-        let backing = Backing { file: file.try_clone()?, start: offset, search: Mutex::new(file.try_clone()?) };
-        let map = MmapRegion::from_file(FileOffset::new(file, offset), len).map_err(io::Error::other)?;
-        Ok(SharedRegion { map, file: Some(backing) })
+        let (search, file) = (Mutex::new(file.try_clone()?), Arc::new(file));
+        let map = MmapRegion::from_file(FileOffset::from_arc(file.clone(), offset), len).map_err(io::Error::other)?;
+        Ok(SharedRegion { map, file: Some(Backing { file, start: offset, search }) })
     }
 
     /// Anonymous memory of `len` bytes, for tests and for a card that is not mapped by a VMM.
@@ -84,6 +85,11 @@ impl SharedRegion {
     pub fn slice_up_to(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let rest = self.len().checked_sub(offset).filter(|rest| *rest > 0)?;
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
+    }
+
+    /// The descriptors of the file that backs the region.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.file.iter().flat_map(|backing| [backing.file.as_raw_fd(), backing.search().as_raw_fd()])
     }
 
     /// Returns whether the region is backed by a file. Only such a region can have holes and release memory to the
@@ -137,7 +143,7 @@ impl SharedRegion {
         let len = range.end.saturating_sub(range.start);
         let punched = self.file.as_ref().is_some_and(|backing| {
             let start = backing.start.saturating_add(range.start);
-            fallocate(&backing.file, FallocateMode::PunchHole, true, start, len).is_ok()
+            fallocate(&*backing.file, FallocateMode::PunchHole, true, start, len).is_ok()
         });
         if !punched {
             self.write_zeros(range);

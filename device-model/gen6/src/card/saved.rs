@@ -103,7 +103,7 @@ impl Card {
     /// Saves the card between two steps of its engines and two accesses to its BARs, of which it waits for the end. Its
     /// state stays as it is.
     pub fn save(&self) -> SavedCard {
-        let Card { gt, identity, paused: _, accesses: _, engines: _, changes: _ } = self;
+        let Card { gt, identity, paused: _, accesses: _, engines: _, changes: _, panics: _ } = self;
         let (held, _accesses) = self.hold();
         SavedCard {
             identity: *identity,

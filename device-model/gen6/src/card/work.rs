@@ -92,7 +92,12 @@ impl Card {
             engine.step(gt, &*view, STEP_BUDGET)
         };
         // A panic in a step is a bug of the model; it costs this engine its work.
-        let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Outcome::Halted);
+        let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+            if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
+                log::error!("a step of the device model panicked (bug): the engine halts");
+            }
+            Outcome::Halted
+        });
         match outcome {
             Outcome::Progress => {
                 slot.poll_now();
@@ -157,6 +162,7 @@ impl Card {
                 report.skipped_commands.push(SkippedCommands { function: 0, origin, engine, command, count });
             }
         }
+        report.panics = self.panics.load(Ordering::Relaxed);
         report
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -45,6 +46,11 @@ impl BarFiles {
     /// The files of `function`.
     pub fn of(&self, function: Function) -> Option<&FunctionFiles> {
         self.0.get(function.index())
+    }
+
+    /// The descriptors of the files of all functions.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.0.iter().flat_map(FunctionFiles::files).map(AsRawFd::as_raw_fd)
     }
 
     /// Host memory allocated for the files of `function`, in bytes.

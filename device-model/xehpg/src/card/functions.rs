@@ -5,8 +5,8 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use super::Card;
 use super::function_state::Emptying;
+use super::{Card, Scrubber};
 use crate::doorbell::{Page, Ring, Route};
 use crate::gpu::VirtualFunctions;
 use crate::gt::virtual_function::VirtualFunction;
@@ -98,12 +98,12 @@ impl Card {
     /// configuration space access, and the client of a VF, which can delay system calls on the VF's memory file, could
     /// delay the FLR of another VF.
     pub(super) fn empty_and_announce(&self, vfs: u64) {
-        let threaded = vfs != 0 && self.scrubber.get().is_some();
-        let Some(card) = self.this.upgrade().filter(|_| threaded) else {
+        let own = self.scrubber.get().filter(|_| vfs != 0).zip(self.this.upgrade());
+        let Some((Scrubber { names, .. }, card)) = own else {
             return functions(vfs).for_each(|vf| self.empty_and_announce_one(vf));
         };
         let work = move || functions(vfs).for_each(|vf| card.empty_and_announce_one(vf));
-        match std::thread::Builder::new().name("flr".into()).spawn(work) {
+        match std::thread::Builder::new().name(format!("{names}flr")).spawn(work) {
             Ok(thread) => {
                 let mut threads = self.threads();
                 threads.retain(|thread| !thread.is_finished());

@@ -3,6 +3,7 @@
 //! written by events.
 
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -173,6 +174,10 @@ impl OwnMemory for Card {
             file_offset: area.start,
         };
         file.filter(|_| !area.is_empty()).map(mapping).into_iter().collect()
+    }
+
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.bar_files.descriptors().chain(self.gt.memory.descriptors()).collect()
     }
 
     fn allocated(&self, function: Function) -> u64 {

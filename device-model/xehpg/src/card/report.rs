@@ -26,6 +26,7 @@ impl Card {
             undone: self.engines.undone(),
             skipped_commands: skipped,
             walkers: walkers.collect(),
+            panics: self.panics(),
             ..self.gt.report()
         }
     }

@@ -362,7 +362,7 @@ fn memory_is_cleared_without_a_lock() {
 #[test]
 fn flr_does_not_wait_until_memory_is_emptied() {
     let card = with_client_memory();
-    let _ = card.scrubber.set(std::thread::current());
+    let _ = card.scrubber.set(Scrubber { thread: std::thread::current(), names: String::new() });
     card.provision(&[QUOTA]).unwrap();
     let memory = &card.gt().memory;
     memory.write_bar(VF1, 0, &[1]);
@@ -380,7 +380,7 @@ fn flr_does_not_wait_until_memory_is_emptied() {
 #[test]
 fn scrubbing_is_left_to_the_scrubber_thread() {
     let card = with_client_memory();
-    let _ = card.scrubber.set(std::thread::current());
+    let _ = card.scrubber.set(Scrubber { thread: std::thread::current(), names: String::new() });
     card.provision(&[QUOTA]).unwrap();
     card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
     while card.step() == WorkStatus::Busy {}

@@ -84,7 +84,7 @@ impl Card {
         let mut stepped = Stepped::default();
         if self.gt.memory.untidy() {
             match self.scrubber.get() {
-                Some(thread) => thread.unpark(),
+                Some(scrubber) => scrubber.thread.unpark(),
                 None => stepped.worked = self.gt.memory.scrub(),
             }
         }

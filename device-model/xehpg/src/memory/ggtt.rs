@@ -5,6 +5,7 @@
 //! own entries (V13-021..026). If its window is trapped, each access is checked. If its VMM maps the window, the VF
 //! writes a separate table, and the effective entry is combined from both tables on use.
 
+use std::iter;
 use std::ops::Range;
 
 use super::region::SharedRegion;
@@ -44,6 +45,11 @@ impl Ggtt {
     /// Sets the separate tables of the VFs, VF 1 first, [`GGTT_BYTES`] each; `None` if accesses are trapped.
     pub fn set_vfs(&mut self, vfs: Vec<Option<SharedRegion>>) {
         self.vfs = vfs;
+    }
+
+    /// The regions of all tables.
+    pub fn regions(&self) -> impl Iterator<Item = &SharedRegion> {
+        iter::once(&self.table).chain(self.vfs.iter().flatten())
     }
 
     /// Number of entries.

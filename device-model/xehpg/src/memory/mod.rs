@@ -17,6 +17,7 @@ pub mod tlb;
 mod without_messages;
 
 use std::ops::Range;
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -181,6 +182,11 @@ impl Memory {
     /// Local memory as the PF's BAR exposes it: frames provisioned to a VF are not stored here.
     pub fn local(&self) -> &SharedRegion {
         self.storage.home()
+    }
+
+    /// The descriptors of the files that back local memory and the GGTT.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.storage.regions().chain(self.ggtt.regions()).flat_map(SharedRegion::descriptors)
     }
 
     /// The GGTT.

@@ -16,6 +16,7 @@
 //!
 //! The memory that a move frees is released to the host later, in bounded chunks ([`Storage::scrub`]).
 
+use std::iter;
 use std::ops::Range;
 
 use arctic_sriov::number::size;
@@ -96,6 +97,11 @@ impl Storage {
             unused: Mutex::new(Vec::new()),
             untidy: AtomicBool::new(false),
         }
+    }
+
+    /// All regions.
+    pub fn regions(&self) -> impl Iterator<Item = &SharedRegion> {
+        iter::once(&self.home).chain(&self.vfs)
     }
 
     /// Sets the regions of the VFs, VF 1 first.

@@ -6,10 +6,10 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{Function, Machine, MsiSink, PciDevice};
 use kvm_bindings::{KVMIO, kvm_ioeventfd, kvm_ioeventfd_flag_nr_deassign};
 use kvm_ioctls::VmFd;
+use std::sync::PoisonError;
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::ioctl::ioctl_with_ref;
 use vmm_sys_util::ioctl_iow_nr;
@@ -97,7 +97,7 @@ impl CardSlot {
     }
 
     fn placed(&self) -> MutexGuard<'_, HashMap<(Function, u8), Placed>> {
-        self.placed.lock().ignore_poison()
+        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives KVM what it needs of a BAR at `address`. After an error, nothing of it is left.

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_gpu::pci::CONFIG_BYTES;
-use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{PciDevice, VirtualCard};
+use std::sync::PoisonError;
 
 use super::registers::Registers;
 use super::root_port::{Consequence, RootPort};
@@ -89,7 +89,7 @@ impl Host {
     }
 
     fn root_port(&self) -> MutexGuard<'_, RootPort> {
-        self.root_port.lock().ignore_poison()
+        self.root_port.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,14 +5,12 @@
 // Some test programs do not use all items.
 #![allow(dead_code)]
 
-use std::any::Any;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arctic_device_model::card::Card;
 use arctic_gpu::{VirtualCard, card_file, firmware};
 use arctic_vmm::agent::Agent;
 use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, elf_guest, layout};
@@ -82,8 +80,7 @@ pub fn card() -> Option<CardConfig> {
 
 /// Number of steps of the card's device model that have panicked.
 pub fn panics(card: &VirtualCard) -> u64 {
-    let gpu: &dyn Any = &**card.gpu();
-    gpu.downcast_ref::<Card>().expect("a Flex card").panics()
+    card.report().panics
 }
 
 /// Runs a VM. Panics unless the guest reports success. Returns the output.

@@ -109,6 +109,36 @@ fn two_callers_and_a_worker() {
     });
 }
 
+/// A VMM without workers arms its waker when it has found no work. The waker is called for a notification that the VMM has not
+/// found, and not for one that it has.
+#[test]
+fn an_armed_waker_is_called_for_work_that_was_not_found() {
+    check(|| {
+        let (card, calls) = (Card::new(), Arc::new(AtomicU32::new(0)));
+        let waker = calls.clone();
+        card.event_count.set_waker(Box::new(move || drop(waker.fetch_add(1, Ordering::Relaxed))));
+        let host = {
+            let card = card.clone();
+            thread::spawn(move || card.host(0))
+        };
+        let mut found = false;
+        let armed = loop {
+            let seen = card.event_count.posted();
+            if card.work() {
+                found = true;
+            } else if card.event_count.arm(seen) {
+                break true;
+            } else if found {
+                break false;
+            }
+        };
+        host.join().unwrap();
+        // The wakeup of work that was found may come after the waker was armed.
+        let calls = calls.load(Ordering::Relaxed);
+        assert!(calls <= 1 && (found || calls == 1), "{calls} calls, armed: {armed}, found: {found}");
+    });
+}
+
 /// One of two workers handles the notification; both terminate after that worker sets the stop flag.
 #[test]
 fn one_of_two_workers_handles_a_notification() {
