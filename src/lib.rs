@@ -93,6 +93,7 @@
 //! they change without a new major version.
 //!
 //! # Features
+//! * `vm-device`: [`vm_device::MmioBar`] implements `DeviceMmio` for BARs.
 //! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].
 //! * `vfio-user`: the server for VMMs in separate processes (`arctic_gpu::vfio_user`).
 //!
@@ -108,6 +109,8 @@ pub mod report;
 pub mod scheduling;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
+#[cfg(feature = "vm-device")]
+pub mod vm_device;
 
 pub use arctic_device_model::gen6::profile::IntegratedProfile;
 pub use arctic_device_model::gpu::WorkStatus;

@@ -91,6 +91,14 @@ fn an_event_manager_can_serve_notifications_of_the_guc() {
     assert!(output.contains("handlers_serve_notifications_of_the_guc ... ok"), "{output}");
 }
 
+/// The library builds with only the feature `vm-device`, and its test passes.
+#[test]
+fn bars_can_be_devices_of_vm_device() {
+    succeeded("check -p arctic-gpu --lib --features vm-device", "");
+    let output = succeeded("test -p arctic-gpu --features vm-device --test vm_device", "");
+    assert!(output.contains("bars_are_on_the_bus_where_the_guest_has_put_them ... ok"), "{output}");
+}
+
 #[test]
 fn documentation_builds_without_a_warning() {
     let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-agent -p arctic-guest-runner \

@@ -283,6 +283,7 @@ mod tests {
             "event-manager",
             "signal-hook",
             "vfio-bindings",
+            "vm-device",
         ] {
             assert!(!linked.contains(foreign), "{foreign} in {linked:?}");
         }

@@ -158,7 +158,7 @@ pub const CARD: &[Job] = &[
     Job {
         name: "library",
         minutes: 2,
-        tests: "the library without its features: example, documentation, event-manager subscribers",
+        tests: "the library without its features: example, documentation, subscribers of event-manager, devices of vm-device",
         paths: &["src/", "examples/", "Cargo.toml"],
         steps: &["cargo test --release {packages} --features arctic-gpu/long-tests --test library"],
     },

@@ -129,6 +129,7 @@ const CRATES: &[Crate] = &[
             ("pci", "the interface between functions and a VMM"),
             ("report", "report of trapped and unmodelled accesses"),
             ("card", "the card as PCI functions"),
+            ("vm_device", "BARs on a bus of the crate vm-device"),
             ("vfio_user", "the vfio-user server"),
         ],
     ),
