@@ -129,8 +129,8 @@ impl VirtualCard {
     }
 
     /// Executes a bounded amount of pending work, for a VMM that runs the card on its own threads
-    /// ([`Builder::without_threads`]). Several threads may call it at once. Must not be called in a method of [`Machine`],
-    /// [`MsiSink`](crate::MsiSink) or [`LineSink`](crate::LineSink) (deadlock).
+    /// ([`Builder::without_threads`]). Several threads may call it at once. Must not be called in a method of
+    /// [`Machine`](crate::Machine), [`MsiSink`](crate::MsiSink) or [`LineSink`](crate::LineSink) (deadlock).
     ///
     /// After [`WorkStatus::Idle`], nothing is due until the time that it has, of the card's [clock](VirtualCard::clock), or
     /// until the waker is called. After [`WorkStatus::Busy`], more may be due now, and the waker is not called.

@@ -93,7 +93,7 @@
 //! they change without a new major version.
 //!
 //! # Features
-//! * `vm-device`: [`vm_device::MmioBar`] implements `DeviceMmio` for BARs.
+//! * `vm-device`: `vm_device::MmioBar` implements `DeviceMmio` for BARs.
 //! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].
 //! * `vfio-user`: the server for VMMs in separate processes (`arctic_gpu::vfio_user`).
 //!

@@ -116,7 +116,7 @@ fn an_armed_waker_is_called_for_work_that_was_not_found() {
     check(|| {
         let (card, calls) = (Card::new(), Arc::new(AtomicU32::new(0)));
         let waker = calls.clone();
-        card.event_count.set_waker(Box::new(move || drop(waker.fetch_add(1, Ordering::Relaxed))));
+        card.event_count.set_waker(Box::new(move || _ = waker.fetch_add(1, Ordering::Relaxed)));
         let host = {
             let card = card.clone();
             thread::spawn(move || card.host(0))
