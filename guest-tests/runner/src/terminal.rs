@@ -2,8 +2,10 @@
 //! Connects the user's terminal to the guest's interactive console, and restores the terminal's mode afterwards.
 
 use std::io::{self, IsTerminal, Read, Write};
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
@@ -65,24 +67,90 @@ pub fn size() -> Option<(u16, u16)> {
 
 /// Ctrl-] ends the run, as in telnet and virsh; Ctrl-C is passed to the guest.
 const ESCAPE: u8 = 0x1d;
+/// Ctrl-D: end of input to a terminal's reader, and to a shell with line editing at the start of a line.
+const END_OF_INPUT: u8 = 4;
+/// Interval at which the end of input is repeated.
+const REPEAT: Duration = Duration::from_secs(1);
 
-/// Starts a thread that copies stdin to the guest's console until either is closed. Ctrl-] on a terminal interrupts the
-/// run.
+/// Starts a thread that copies stdin to the guest's console until either is closed; the end of stdin is that of the console's
+/// input. Ctrl-] on a terminal interrupts the run.
 pub fn feed(console: &UnixStream) -> Result<()> {
     let mut console = console.try_clone()?;
+    let escape = io::stdin().is_terminal().then_some(ESCAPE);
     thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok(length @ 1..) = io::stdin().read(&mut buffer) {
-            if buffer[..length].contains(&ESCAPE) && io::stdin().is_terminal() {
-                interrupt::request();
-                return;
-            }
-            if console.write_all(&buffer[..length]).is_err() {
-                return;
-            }
+        if copy(io::stdin(), &mut console, escape, REPEAT).is_break() {
+            interrupt::request();
         }
-        // Sends Ctrl-D on end of input. An error is ignored: the guest has ended.
-        let _ = console.write_all(&[4]);
     });
     Ok(())
+}
+
+/// Copies `input` to `console` until the console is closed. Breaks at the byte `escape`, which is not copied.
+///
+/// The end of input is repeated: a character that arrives before the shell has changed the terminal to line editing is
+/// lost, and one that arrives during a command is read by that command. A last line without its end is completed, since
+/// line editing does not take Ctrl-D as the end of input within a line.
+fn copy(mut input: impl Read, console: &mut impl Write, escape: Option<u8>, repeat: Duration) -> ControlFlow<()> {
+    let mut buffer = [0; 4096];
+    let mut last = b'\n';
+    while let Ok(length @ 1..) = input.read(&mut buffer) {
+        let bytes = &buffer[..length];
+        if escape.is_some_and(|escape| bytes.contains(&escape)) {
+            return ControlFlow::Break(());
+        }
+        if console.write_all(bytes).is_err() {
+            return ControlFlow::Continue(());
+        }
+        last = bytes[length - 1];
+    }
+    let end: &[u8] = if matches!(last, b'\n' | b'\r') { &[] } else { b"\n" };
+    let mut written = console.write_all(end);
+    while written.is_ok() {
+        written = console.write_all(&[END_OF_INPUT]);
+        thread::sleep(repeat);
+    }
+    ControlFlow::Continue(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A console that is closed after so many bytes.
+    struct Console {
+        bytes: Vec<u8>,
+        most: usize,
+    }
+
+    impl Write for Console {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let room = bytes.len().min(self.most - self.bytes.len());
+            self.bytes.extend_from_slice(&bytes[..room]);
+            Ok(room)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn copied(input: &[u8], escape: Option<u8>, most: usize) -> (Vec<u8>, bool) {
+        let mut console = Console { bytes: Vec::new(), most };
+        let flow = copy(input, &mut console, escape, Duration::ZERO);
+        (console.bytes, flow.is_break())
+    }
+
+    /// The guest's shell loses a Ctrl-D that arrives before it edits lines: one is not enough.
+    #[test]
+    fn the_end_of_stdin_is_repeated_until_the_console_is_closed() {
+        assert_eq!(copied(b"", None, 3), (b"\x04\x04\x04".to_vec(), false));
+        assert_eq!(copied(b"ls\n", None, 5), (b"ls\n\x04\x04".to_vec(), false));
+        assert_eq!(copied(b"ls", None, 5), (b"ls\n\x04\x04".to_vec(), false));
+    }
+
+    #[test]
+    fn the_escape_character_interrupts_a_terminal_only() {
+        assert_eq!(copied(b"ls\x1d", Some(ESCAPE), 9), (vec![], true));
+        assert_eq!(copied(b"ls\x1d", None, 4), (b"ls\x1d\n".to_vec(), false));
+    }
 }
