@@ -39,31 +39,42 @@ pub fn add(total: &mut Vec<Skipped>, more: Vec<Skipped>) {
     }
 }
 
-/// The line about skipped commands of user space, most frequent first; `None` if there were none. The card of an
-/// `integrated` GPU cannot distinguish them from those of batches of the driver without privilege.
+/// Commands of the batches by which i915 clears what contexts leave, on Ivy Bridge (i915: gt/gen7_renderclear.c).
+const CLEARING: [&str; 5] =
+    ["PIPELINE_SELECT", "STATE_BASE_ADDRESS", "MEDIA_VFE_STATE", "MEDIA_INTERFACE_DESCRIPTOR_LOAD", "MEDIA_OBJECT"];
+
+/// The line about skipped commands of user space, most frequent first; `None` if there were none.
+///
+/// On an `integrated` GPU i915 executes its batches of [`CLEARING`] in the PPGTT and without privilege, like those of programs. The
+/// card has no record by which to tell them apart, so the line does not ascribe these commands to programs.
 pub fn line(skipped: &[Skipped], integrated: bool) -> Option<String> {
-    let mut by_name = BTreeMap::<&str, u64>::new();
+    let (mut of_programs, mut of_either) = (BTreeMap::<&str, u64>::new(), BTreeMap::<&str, u64>::new());
     for of in skipped.iter().filter(|of| of.origin == "user") {
-        *by_name.entry(&of.command).or_default() += of.count;
+        let clears = integrated && CLEARING.contains(&&*of.command);
+        let counts = if clears { &mut of_either } else { &mut of_programs };
+        *counts.entry(&of.command).or_default() += of.count;
     }
+    let source = if integrated { "programs" } else { "user contexts" };
+    let programs = counted(&of_programs, source).map(|text| text + "; results of these programs are not valid");
+    let either = counted(&of_either, "batches without privilege").map(|text| {
+        text + "; i915's batches that clear what contexts leave have these commands, and if programs have them too, their results \
+                are not valid"
+    });
+    let parts: Vec<String> = programs.into_iter().chain(either).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The number of commands and the most frequent names; `None` without commands.
+fn counted(by_name: &BTreeMap<&str, u64>, source: &str) -> Option<String> {
     let total: u64 = by_name.values().sum();
-    let mut names: Vec<_> = by_name.into_iter().collect();
-    names.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut names: Vec<_> = by_name.iter().collect();
+    names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let mut parts: Vec<String> = names.iter().take(MOST_NAMES).map(|(name, count)| format!("{name} {count}")).collect();
     if let Some(others) = names.len().checked_sub(MOST_NAMES).filter(|others| *others != 0) {
         parts.push(format!("{others} others"));
     }
-    let (source, note) = match integrated {
-        false => ("user contexts", "results of these programs are not valid"),
-        true => (
-            "batches without privilege",
-            "the driver has such batches, too, which clear what contexts leave; results of other programs with these \
-             commands are not valid",
-        ),
-    };
-    let commands = if total == 1 { "command of" } else { "commands of" };
-    let were = if total == 1 { "was" } else { "were" };
-    (total != 0).then(|| format!("{total} {commands} {source} {were} not executed: {}; {note}", parts.join(", ")))
+    let (commands, were) = if total == 1 { ("command", "was") } else { ("commands", "were") };
+    (total != 0).then(|| format!("{total} {commands} of {source} {were} not executed: {}", parts.join(", ")))
 }
 
 #[cfg(test)]
@@ -91,13 +102,20 @@ mod tests {
         );
     }
 
-    /// Gen7's driver clears registers and caches by media commands before each switch of contexts.
+    /// i915's own batches have the commands of the first case only.
     #[test]
-    fn the_line_of_an_integrated_gpu_names_the_drivers_batches() {
-        let text = line(&[skipped(0, "user", "media command", 4)], true).unwrap();
-        assert!(
-            text.starts_with("4 commands of batches without privilege were not executed: media command 4; the driver")
-        );
+    fn commands_that_i915_has_too_are_not_ascribed_to_programs() {
+        let clearing = [skipped(0, "user", "MEDIA_OBJECT", 128), skipped(0, "user", "PIPELINE_SELECT", 1)];
+        let text = line(&clearing, true).unwrap();
+        let expected =
+            "129 commands of batches without privilege were not executed: MEDIA_OBJECT 128, PIPELINE_SELECT 1; i915's";
+        assert!(text.starts_with(expected), "{text}");
+        let all = [&clearing[..], &[skipped(0, "user", "3DPRIMITIVE", 4)]].concat();
+        let text = line(&all, true).unwrap();
+        let programs =
+            "4 commands of programs were not executed: 3DPRIMITIVE 4; results of these programs are not valid; ";
+        assert!(text.strip_prefix(programs).is_some_and(|rest| rest.starts_with(expected)), "{text}");
+        assert!(line(&clearing, false).unwrap().starts_with("129 commands of user contexts were"));
     }
 
     #[test]
