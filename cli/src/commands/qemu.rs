@@ -46,7 +46,8 @@ use crate::run_dir::OPERATOR;
 /// At the end the number of trapped accesses, the registers that the card does not model and the directory of the logs are printed; the
 /// card's log there has each access if RUST_LOG=arctic_gpu=trace is set.
 ///
-/// With --print nothing is started: the output is the command line of the card and that of QEMU.
+/// With --print nothing is started: the output is the command line of the card and that of QEMU, which is downloaded if the cache
+/// does not have it.
 ///
 /// The exit status is QEMU's, 130 after an interruption.
 #[derive(clap::Args)]

@@ -72,7 +72,10 @@ impl Apt {
         if let Err(error) = apt.run("apt-get", &checks, &step, progress) {
             apt.outdated = outdated(&format!("{error:#}"));
             if apt.outdated.is_none() {
-                return Err(error);
+                return Err(error.context(format!(
+                    "the Debian mirror {} has no lists that can be read ({MIRROR} names another one)",
+                    mirror.uri
+                )));
             }
             apt.run("apt-get", &at_any_time.concat(), &step, progress)?;
         }

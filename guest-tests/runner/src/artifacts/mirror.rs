@@ -32,12 +32,13 @@ pub const ACCEPT: &str = "accept";
 impl Mirror {
     /// Returns `$ARCTIC_DEBIAN_MIRROR`, else the first Debian mirror in the host's apt sources.
     pub fn of_host() -> Result<Self> {
-        let uri = match std::env::var(MIRROR) {
-            Ok(uri) if !uri.is_empty() => uri.trim_end_matches('/').to_owned(),
+        let variable = |name| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
+        let uri = match &*variable(MIRROR) {
+            uri if !uri.is_empty() => checked(uri)?.to_owned(),
             _ => match source_files(Path::new("/etc/apt")).iter().find_map(|(path, text)| first_mirror(path, text)) {
                 Some(uri) => uri,
                 None => bail!(
-                    "this host's apt sources contain no Debian mirror: set ARCTIC_DEBIAN_MIRROR to a mirror's URI, \
+                    "this host's apt sources contain no Debian mirror: set {MIRROR} to a mirror's URI, \
                      or supply QEMU and a kernel with --qemu, --kernel and --modules"
                 ),
             },
@@ -52,8 +53,30 @@ impl Mirror {
                  debian-archive-keyring, or set ARCTIC_DEBIAN_KEYRING to the keyring's file"
             );
         }
-        let accepts_outdated = is_snapshot(&uri) || std::env::var(OUTDATED).is_ok_and(|value| value == ACCEPT);
+        let accepts_outdated = accepts(&variable(OUTDATED))? || is_snapshot(&uri);
         Ok(Self { uri, keyring, accepts_outdated })
+    }
+}
+
+/// Returns a URI of [`MIRROR`] without slashes at its end, if it is one that apt's sources can have.
+fn checked(uri: &str) -> Result<&str> {
+    let scheme = uri.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_scheme = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    if !is_scheme(scheme) || uri.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        bail!("{MIRROR} is {uri:?}: set it to the URL of a Debian mirror, like https://HOST/debian, or unset it");
+    }
+    Ok(uri.trim_end_matches('/'))
+}
+
+/// Whether a value of [`OUTDATED`] accepts lists that are not valid at this time.
+fn accepts(value: &str) -> Result<bool> {
+    match value {
+        "" => Ok(false),
+        ACCEPT => Ok(true),
+        _ => bail!("{OUTDATED} is {value:?}: set it to {ACCEPT}, or unset it"),
     }
 }
 
@@ -139,6 +162,19 @@ fn one_line_entries(text: &str) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn variables_with_other_values_are_refused_by_name() {
+        assert_eq!(checked("http://mirror.example/debian//").unwrap(), "http://mirror.example/debian");
+        assert_eq!(checked("file:/srv/debian").unwrap(), "file:/srv/debian");
+        for uri in ["nonsense", "mirror.example/debian", "http://a b", "http://a\nhttp://b", "://x"] {
+            let error = checked(uri).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("ARCTIC_DEBIAN_MIRROR is {uri:?}: ")), "{error}");
+        }
+        assert_eq!((accepts("").unwrap(), accepts("accept").unwrap()), (false, true));
+        let error = accepts("yes").unwrap_err().to_string();
+        assert_eq!(error, "ARCTIC_DEBIAN_OUTDATED is \"yes\": set it to accept, or unset it");
+    }
 
     #[test]
     fn deb822_sources_are_read() {
