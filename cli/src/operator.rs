@@ -105,7 +105,19 @@ pub fn unmatched(filter: &Filter, status: &Status) -> Option<String> {
     }
     let engines: Vec<&str> = status.engines.iter().map(|engine| engine.engine.as_str()).collect();
     let any = filter.engines.is_empty() || filter.engines.iter().any(|name| engines.contains(&name.as_str()));
-    (!any).then(|| format!("the card has no {}: its engines are {}", filter.engines.join(", "), engines.join(", ")))
+    let note = || filter.engines.iter().find_map(|name| driver_number(name, &engines)).unwrap_or_default();
+    (!any).then(|| {
+        format!("the card has no {}: its engines are {}{}", filter.engines.join(", "), engines.join(", "), note())
+    })
+}
+
+/// What a missing engine may mean: drivers number the engines of a class that exist without gaps.
+fn driver_number(name: &str, engines: &[&str]) -> Option<String> {
+    let class = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number: usize = name.strip_prefix(class)?.parse().ok()?;
+    let of_class = |engine: &&&str| engine.trim_end_matches(|c: char| c.is_ascii_digit()) == class;
+    let engine = engines.iter().filter(of_class).nth(number)?;
+    Some(format!("; the driver's {name} is {engine} of the card"))
 }
 
 /// The reason for which nothing can be done with VF `number` of a card with `total_vfs` VFs, which lacks it.

@@ -204,6 +204,12 @@ fn trace_filter_that_matches_no_event_is_refused() {
             "the card has no ccs0, ccs1, ccs2, ccs3: its engines are rcs0, vcs0, bcs0",
         ),
         ("small", &["--vfs", "2"], ["--function", "vf9"], "the card has no vf9: it has pf, and vf1 to vf2"),
+        (
+            "small",
+            &[],
+            ["--engine", "vcs1"],
+            "the card has no vcs1: its engines are XXX; the driver's vcs1 is vcs2 of the card",
+        ),
     ] {
         let temp = TempDir::new().unwrap();
         let served = serve(card, temp.as_path(), options);

@@ -77,7 +77,16 @@ pub fn find(device: &Device, name: &str) -> Result<Engine> {
     let engines = device.engines()?;
     let names: Vec<String> = engines.iter().map(Engine::name).collect();
     let found = engines.into_iter().find(|engine| engine.name() == name);
-    found.with_context(|| format!("the card has no engine {name}; its engines are {}", names.join(", ")))
+    found.with_context(|| missing(name, &names))
+}
+
+/// The reason for which there is no engine `name`. Drivers number the engines of a class that exist without gaps, unlike the
+/// card and the documents of Intel.
+fn missing(name: &str, names: &[String]) -> String {
+    let class = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+    let last = names.iter().rev().find(|of| class(of) == class(name) && class(name) != name);
+    let note = last.map_or(String::new(), |last| format!("; the driver's {last} may be {name} of the card"));
+    format!("the driver has no engine {name}; its engines are {}{note}", names.join(", "))
 }
 
 fn one_after_another(queue: &Queue<'_>, address: u64, count: u32, submit: &Submit) -> Result<()> {
@@ -95,4 +104,20 @@ fn one_after_another(queue: &Queue<'_>, address: u64, count: u32, submit: &Submi
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_engine_may_have_another_number() {
+        let names = ["rcs0", "vcs0", "vcs1", "ccs0"].map(str::to_owned);
+        let engines = "its engines are rcs0, vcs0, vcs1, ccs0";
+        for (name, note) in
+            [("vcs2", "; the driver's vcs1 may be vcs2 of the card"), ("vecs0", ""), ("vcs", ""), ("bcs1", "")]
+        {
+            assert_eq!(missing(name, &names), format!("the driver has no engine {name}; {engines}{note}"));
+        }
+    }
 }
