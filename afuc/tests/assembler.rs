@@ -47,6 +47,16 @@ fn errors_of_one_run_are_at_most_twenty() {
     assert_eq!(assemble(&source, &Options::default()).unwrap_err().0.len(), 20);
 }
 
+/// The open firmware is for several generations and declares none: the error is that only.
+#[test]
+fn source_without_a_generation_has_one_error() {
+    const OPEN: &str = include_str!("../firmware/sqe-open.asm");
+    let [error] = assemble(OPEN, &Options::default()).unwrap_err().0.try_into().unwrap();
+    assert_eq!(error.title, "the generation is not known here");
+    assert!(error.help.unwrap().ends_with("or use --gen"));
+    assert_eq!(title(".if a9xx\n.else\n.endif\n"), "this is no generation");
+}
+
 /// A source of another generation has one error for everything that only its own generation has; other errors stay.
 #[test]
 fn source_of_another_generation_has_one_error() {

@@ -13,7 +13,7 @@ use super::{Result, assemble_file, generation, write_file};
 /// All errors of the source are printed in one run, each with its line, the reason and the cure. The output is written
 /// only if there is none. The generation comes from the id in the first literal, from `.gen`, or from --gen.
 #[derive(clap::Args)]
-#[command(after_help = "Example: afuc asm sqe.asm -o sqe.fw")]
+#[command(after_help = "Examples:\n  afuc asm sqe.asm -o sqe.fw\n  afuc asm firmware/sqe-open.asm --gen 7 -o sqe.fw")]
 pub struct AsmArgs {
     /// The source; `-` is standard input.
     file: PathBuf,

@@ -312,16 +312,20 @@ impl<'s> Parser<'s> {
             }
             "if" => {
                 let (token, span) = self.expect_token("a generation")?;
-                let number = match token {
-                    Token::Identifier("a5xx") => 5,
-                    Token::Identifier("a6xx") => 6,
-                    Token::Identifier("a7xx") => 7,
-                    _ => return Err(Diagnostic::new(span, "this is no generation", "a5xx, a6xx or a7xx")),
+                let wanted = match token {
+                    Token::Identifier("a5xx") => Generation::from_number(5),
+                    Token::Identifier("a6xx") => Generation::from_number(6),
+                    Token::Identifier("a7xx") => Generation::from_number(7),
+                    _ => None,
                 };
-                let wanted = Generation::from_number(number);
-                let is_true = Some(out.set(&span)?.generation()) == wanted;
-                self.conditions.push(Condition { is_true, has_else: false });
-                Ok(())
+                let is_true = match wanted {
+                    Some(wanted) => out.set(&span).map(|set| set.generation() == wanted),
+                    None => Err(Diagnostic::new(span, "this is no generation", "a5xx, a6xx or a7xx")),
+                };
+                // Open after an error too: its `.else` and `.endif` are no further errors.
+                let is_first = !matches!(is_true, Ok(false));
+                self.conditions.push(Condition { is_true: is_first, has_else: false });
+                is_true.map(|_| ())
             }
             "else" => match self.conditions.last_mut() {
                 None => Err(no_if(name, span)),
