@@ -52,7 +52,7 @@ use values::{address, class, class_help, family};
     arctic decode error-state.txt --engine rcs0\n  \
     arctic decode batch.bin --engine bcs0 --base 0x100000 --acthd 0x100058\n  \
     arctic decode ring.bin --kind ring --engine ccs0 --base 0xfe000 --head 0x240 --tail 0x2c0\n  \
-    echo 0x1a00001 0x10c00002 | arctic decode - --json | jq .name\n  \
+    echo 0x11000001 0x2600 5 0x5000000 | arctic decode - --json | jq .name\n  \
     arctic decode lrc.bin --kind context --class compute\n  \
     arctic decode batch.bin --card ivb --engine bcs0")]
 pub struct DecodeArgs {
@@ -440,6 +440,15 @@ mod tests {
     /// Engines in the lines of a decoded capture.
     fn waiting(text: &str) -> Vec<&str> {
         text.lines().filter(|line| line.ends_with("waits")).filter_map(|line| line.split_whitespace().nth(2)).collect()
+    }
+
+    #[test]
+    fn the_dwords_of_the_example_are_legal() {
+        let help = <CommandLine as clap::CommandFactory>::command().render_long_help().to_string();
+        let dwords = help.split("echo ").nth(1).unwrap().split(" |").next().unwrap();
+        let text = decode(&[], dwords.as_bytes()).unwrap();
+        assert!(text.contains("MI_LOAD_REGISTER_IMM") && text.contains("MI_BATCH_BUFFER_END"), "{text}");
+        assert!(!text.contains("illegal") && !text.contains("not understood"), "{text}");
     }
 
     /// The kind of dwords is detected with the context images of the engine.
