@@ -19,6 +19,7 @@ use arctic_guest_runner::progress::StderrProgress;
 use arctic_guest_runner::skipped;
 
 use super::card_args::{CardArgs, VfArgs};
+use super::quantity::quantity;
 use super::stdout::{complain, print_if_read};
 use super::{VERSION, usage};
 
@@ -76,7 +77,7 @@ pub struct Args {
     /// restores it, while all engines of each VF are busy. In one guest with the PF and all VFs, or with --split; then the processors
     /// of VF 1's guest are stopped meanwhile, each tenth time is two (VF 1 is saved again before its driver has recovered), and with
     /// --compute kernels are part of the work
-    #[arg(long, value_name = "N", requires = "vfs", value_parser = clap::value_parser!(u32).range(1..=100_000),
+    #[arg(long, value_name = "N", requires = "vfs", value_parser = quantity::<u32>("migrations", 1..=100_000),
         conflicts_with_all = ["provision", "passthrough", "run", "shell", "no_card"])]
     migrate: Option<u32>,
     /// Run kernels through Intel's OpenCL and Level Zero drivers instead of the other workloads; needs xe
@@ -107,8 +108,8 @@ pub const STAGE_SECONDS: u64 = 120;
 const MOST_SECONDS: u64 = 7 * 24 * 60 * 60;
 
 /// Parser of a time limit in seconds.
-pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
-    clap::value_parser!(u64).range(1..=MOST_SECONDS)
+pub fn seconds() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    quantity("seconds", 1..=MOST_SECONDS)
 }
 
 /// Parser of a package's name.
@@ -152,7 +153,7 @@ pub struct GuestArgs {
     share: Option<PathBuf>,
     /// Memory of each guest in MiB; default 2048 for a single guest, more with many VFs in it, 1024 for each of several
     /// guests; 1024 more with --compute
-    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(320..))]
+    #[arg(long, value_name = "MIB", value_parser = quantity::<u32>("MiB", 320..=u32::MAX.into()))]
     memory: Option<u32>,
     /// Directory for the guest's logs; default a new one in the cache
     #[arg(long, value_name = "DIR")]

@@ -16,6 +16,7 @@ use arctic_sriov::bar::BarKind;
 use arctic_sriov::function::PciFunction;
 
 use super::offered::card;
+use super::quantity::quantity;
 
 /// The card, and how QEMU presents it.
 #[derive(clap::Args)]
@@ -50,7 +51,7 @@ pub struct CardArgs {
 #[derive(clap::Args)]
 pub struct VfArgs {
     /// Virtual functions of the card
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=63))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = quantity::<u8>("VFs", 1..=63))]
     pub vfs: Option<u8>,
 }
 

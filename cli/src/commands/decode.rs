@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic decode`: decodes batches, rings, context images and GuC messages from a file.
 
+mod container;
 mod printer;
 mod values;
 
@@ -121,7 +122,11 @@ const RING_OFFSET: u64 = 0x1f_fffc;
 pub fn run(arguments: &DecodeArgs) -> Result<()> {
     let path = Some(arguments.file.as_path()).filter(|path| path.as_os_str() != "-");
     let name = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
-    let file = File::of(read(path, &name)?).map_err(|error| anyhow!("{name}: {error}"))?;
+    let bytes = read(path, &name)?;
+    if let Some(reason) = container::of(&bytes).filter(|_| arguments.kind == Kind::Auto) {
+        bail!("{name} is {reason}; --kind decodes its bytes as dwords");
+    }
+    let file = File::of(bytes).map_err(|error| anyhow!("{name}: {error}"))?;
     let mut printer = Printer { output: Stdout::new(), raw: arguments.raw, json: arguments.json };
     let understood = arguments.print(&name, file, &mut printer)?;
     printer.output.flush()?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic igt`: runs IGT GPU Tools against the card, in a Linux guest.
 
+use std::convert::Infallible;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -55,9 +56,16 @@ pub struct Args {
     /// Print only one JSON document on stdout
     #[arg(long)]
     json: bool,
+    /// Refuses a test as an argument, with the way to run it
+    #[arg(value_name = "TEST", value_parser = not_an_argument, hide = true)]
+    _test: Option<Infallible>,
     /// Run as the agent that executes the tests of PLAN; used inside the guest
     #[arg(long, value_name = "PLAN", hide = true)]
     agent: Option<PathBuf>,
+}
+
+fn not_an_argument(_: &str) -> Result<Infallible, String> {
+    Err("write the tests into a file, one `binary@subtest` per line, and name it with --list FILE".into())
 }
 
 /// Runs `arctic igt`.
@@ -142,5 +150,11 @@ mod tests {
         for words in ["--stage-timeout 0", "--stage-timeout 604801", "--timeout 18446744073709551614", "--timeout 0"] {
             assert!(parse(words).is_err(), "{words}");
         }
+    }
+
+    #[test]
+    fn a_test_as_an_argument_is_refused_with_the_option_for_it() {
+        let error = parse("a@b").unwrap_err().to_string();
+        assert!(error.contains("invalid value 'a@b'") && error.contains("--list FILE"), "{error}");
     }
 }

@@ -16,6 +16,7 @@ mod logging;
 mod man;
 mod offered;
 mod qemu;
+mod quantity;
 mod serve;
 mod status;
 mod stdout;
@@ -169,6 +170,9 @@ impl Command {
 /// output pipe (`| head`) is not an error; the exit status is 0.
 pub fn run() -> ExitCode {
     logging::start();
+    if let Some(program) = help_of_guest_program(std::env::args_os().skip(1)) {
+        return arctic_guest_agent::main(vec![program, "--help".into()]);
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(help_or_mistake) => return clap_text(&help_or_mistake),
@@ -209,6 +213,15 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// The program of `arctic help guest PROGRAM`, of which the command line of `arctic` knows nothing.
+fn help_of_guest_program(words: impl Iterator<Item = OsString>) -> Option<OsString> {
+    let words: Vec<OsString> = words.collect();
+    match &words[..] {
+        [help, guest, program] if help == "help" && guest == "guest" => Some(program.clone()),
+        _ => None,
+    }
+}
+
 /// Prints help or version, or the error in the command line.
 fn clap_text(text: &clap::Error) -> ExitCode {
     let printed = text.print().and_then(|()| std::io::Write::flush(&mut std::io::stdout())).map_err(Unwritten::from);
@@ -240,6 +253,15 @@ mod tests {
                 .all(runs)
         );
         assert!(!["arctic status run", "arctic fidelity"].into_iter().any(runs));
+    }
+
+    #[test]
+    fn help_of_a_program_for_guests_is_that_of_the_program() {
+        let program = |line: &str| help_of_guest_program(line.split(' ').map(OsString::from));
+        assert_eq!(program("help guest hang"), Some("hang".into()));
+        for line in ["help", "help guest", "guest hang --help", "help boot hang"] {
+            assert_eq!(program(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ use arctic_guest_runner::{devices, image, interrupt, path, skipped, terminal, ts
 
 use super::boot::{failure, package};
 use super::card_args::{CardArgs, VfArgs};
+use super::quantity::quantity;
 use super::serve::connection::{self, Connection, Functions};
 use super::stdout::{complain, print};
 use super::usage;
@@ -83,10 +84,10 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Firmware::Seabios)]
     firmware: Firmware,
     /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = connection::MEMORY, value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(long, value_name = "MIB", default_value_t = connection::MEMORY, value_parser = quantity::<u32>("MiB", 64..=u32::MAX.into()))]
     memory: u32,
     /// Processors of the guest
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = quantity::<u8>("processors", 1..=255))]
     cpus: u8,
     /// Add a read-only drive with Intel's OpenCL and Level Zero drivers, serial number arctic-compute (docs/compute.md)
     #[arg(long)]

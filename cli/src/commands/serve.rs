@@ -20,6 +20,7 @@ use self::capabilities::Capabilities;
 use self::connection::{Connection, Functions};
 use super::card_args::{ALWAYS_SKIPS, ON_ROOT_BUS, check_vfs, default_card, window};
 use super::offered::card;
+use super::quantity::quantity;
 use super::stdout::{self, Unwritten};
 use super::usage;
 use crate::capture::{Capture, Heading};
@@ -77,7 +78,7 @@ pub struct ServeArgs {
     socket_group: Option<u32>,
     /// Number of virtual functions to serve; with 0 the card has no SR-IOV
     #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u8).range(0..=63))]
+        value_parser = quantity::<u8>("VFs", 0..=63))]
     vfs: u8,
     /// Each virtual function is used by a separate guest; the PF's guest enables and provisions them
     #[arg(long)]
@@ -104,7 +105,7 @@ pub struct ServeArgs {
     #[arg(long)]
     json: bool,
     /// Microseconds for which a function's thread polls for the next access before it sleeps; 0 saves host CPU time
-    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 50, value_parser = quantity::<u64>("microseconds", 0..=10_000))]
     spin: u64,
     /// Write all events of the card, from its start, to a capture for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
@@ -121,6 +122,9 @@ pub struct ServeArgs {
     #[arg(long)]
     print_capabilities: bool,
 }
+
+/// Devices of bus 0 that QEMU's machine q35 has itself: the host bridge, and LPC, SATA and SMBus.
+const Q35_DEVICES: [u8; 2] = [0, 0x1f];
 
 /// ID of the argument that makes --dir optional.
 const CAPABILITIES: &str = "print_capabilities";
@@ -171,6 +175,9 @@ impl ServeArgs {
         let Some(PciAddress { bus, device, function }) = self.pf_address else { return Ok(default) };
         if self.pci_port && bus == 0 {
             bail!("behind the port of --pci-port the PF is not on bus 0: omit --pf-address, or give the port's bus");
+        }
+        if bus == 0 && Q35_DEVICES.contains(&device) {
+            bail!("the devices 00:00 and 00:1f are q35's own: give --pf-address another one, like 00:10.0");
         }
         Ok(Place { bus, devfn: device << 3 | function, ..default })
     }

@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::table::Table;
+use super::quantity::quantity;
 use super::stdout::{self, complain};
 use crate::operator::{Connection, Failure, Request};
 
@@ -34,7 +35,7 @@ pub struct StatusArgs {
     /// Show the state again every SECONDS (default 2), until Ctrl-C or the end of the card; on a terminal in place of the
     /// previous one
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
-        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+        value_parser = quantity::<u64>("seconds", 1..=86_400))]
     watch: Option<u64>,
     /// Print the JSON document, with --watch one per line
     #[arg(long)]

@@ -18,6 +18,7 @@ use signal_hook::flag;
 
 use super::function_number;
 use super::offered::Offered;
+use super::quantity::quantity;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
 use crate::decode::engine::{classes, select_xe_hpg};
@@ -67,7 +68,7 @@ pub struct TraceArgs {
         value_name = "N",
         requires = "save",
         conflicts_with_all = ["json", "quiet"],
-        value_parser = clap::value_parser!(u64).range(1..)
+        value_parser = quantity::<u64>("walkers", 1..=u64::MAX)
     )]
     walker: Option<u64>,
     /// Give a capture up if the walker accesses more memory than this, in MiB; with --walker
@@ -76,7 +77,7 @@ pub struct TraceArgs {
         value_name = "MIB",
         requires = "walker",
         default_value_t = 256,
-        value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_CAPTURE_MIB))
+        value_parser = quantity::<u32>("MiB", 1..=MOST_CAPTURE_MIB.into())
     )]
     limit: u32,
     /// Print only the final counts; with --save

@@ -313,8 +313,10 @@ fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
     for (arguments, remedy) in [
         (&["--vfs", "32"][..], "the card small has 31 VFs, not 32"),
         (&["--split"], "say with --vfs how many"),
-        (&["--vfs", "9", "--pf-address", "00:1f.0"], "addresses for 7 VFs, not 9"),
-        (&["--vfs", "-1"], "-1 is not in 0..=63"),
+        (&["--vfs", "20", "--pf-address", "00:1e.0"], "addresses for 15 VFs, not 20"),
+        (&["--pf-address", "00:1f.0"], "the devices 00:00 and 00:1f are q35's own"),
+        (&["--vfs", "-1"], "expected a whole number of VFs, 0 to 63"),
+        (&["--spin", "x"], "expected a whole number of microseconds, 0 to 10000"),
     ] {
         let (status, text) = fails(&[&["serve", "--card", "small", "--dir", path], arguments].concat());
         assert_eq!(status, Some(2), "{text}");

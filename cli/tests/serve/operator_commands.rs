@@ -186,9 +186,10 @@ fn watching_ends_with_a_signal_or_with_the_card() {
 #[test]
 fn status_with_an_invalid_watch_interval_is_a_usage_error() {
     let temp = TempDir::new().unwrap();
-    for (interval, reason) in [("0", "1..=86400"), ("86401", "1..=86400"), ("x", "invalid value 'x'")] {
+    for interval in ["0", "86401", "x"] {
         let (status, text) = fails(&["status", temp.as_path().to_str().unwrap(), "--watch", interval]);
-        assert!(status == Some(2) && text.contains(reason), "{interval}: {status:?}: {text}");
+        let expected = "expected a whole number of seconds, 1 to 86400";
+        assert!(status == Some(2) && text.contains(expected), "{interval}: {status:?}: {text}");
     }
 }
 

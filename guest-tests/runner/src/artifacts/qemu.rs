@@ -73,8 +73,7 @@ impl Qemu {
     /// Checks the program's version and that it has the vfio-user-pci device.
     pub(super) fn checked(self, name: &str) -> Result<(Self, String)> {
         let text = process::output(self.command().arg("--version"), name)?;
-        let version =
-            text.split_whitespace().skip_while(|word| *word != "version").nth(1).unwrap_or_default().to_owned();
+        let version = version(&text).with_context(|| format!("{name} is not QEMU: check --qemu"))?.to_owned();
         let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
         if (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < QEMU_MINIMUM {
             bail!("{name} has version {version}, but the card needs {}.{} or later", QEMU_MINIMUM.0, QEMU_MINIMUM.1);
@@ -82,5 +81,23 @@ impl Qemu {
         process::output(self.command().args(["-device", "vfio-user-pci,help"]), name)
             .with_context(|| format!("{name} has no vfio-user-pci device"))?;
         Ok((self, version))
+    }
+}
+
+/// The version in the output of `--version`.
+fn version(text: &str) -> Option<&str> {
+    text.strip_prefix("QEMU emulator version ")?.split_whitespace().next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_programs_have_no_version_of_qemu() {
+        assert_eq!(version("QEMU emulator version 11.1.3 (Debian 1:11.1.3+ds-1)\nCopyright (c)"), Some("11.1.3"));
+        for text in ["", "true (GNU coreutils) 9.1\nLicense GPLv3+: GNU GPL version 3 or later", "qemu-img version 9"] {
+            assert_eq!(version(text), None, "{text}");
+        }
     }
 }
