@@ -22,7 +22,7 @@ use crate::operator::{Connection, Errors, Raised, Registers, Request};
 /// loaded. The card continues to work. The bits stay set until the driver clears them, or a reset of the PF.
 ///
 /// The driver of a PF in D3hot receives no interrupt, and xe discards the errors when it resumes the PF; a warning is
-/// printed then. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest keeps the PF awake.
+/// printed then, and if no guest is connected to the PF. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest keeps the PF awake.
 ///
 /// Without ERROR, print the error registers, which shows what the driver has not cleared. With --list, print the errors that the card
 /// can report; an integrated GPU reports none.
@@ -69,10 +69,16 @@ fn operands(arguments: &InjectArgs) -> (Option<&Path>, Vec<&str>) {
     }
 }
 
-/// The warning for a card whose PF cannot report an error now.
+/// The warning for a card of which the PF cannot report an error now.
 fn warning(card: &Status) -> Option<&'static str> {
     let pf = card.functions.iter().find(|function| function.number() == 0)?;
-    (pf.connected && pf.power_state == "D3hot").then_some(
+    if !pf.connected {
+        return Some(
+            "warning: no guest is connected to the PF, so no driver receives the error: its bits stay in the registers until a \
+             driver finds and clears them",
+        );
+    }
+    (pf.power_state == "D3hot").then_some(
         "warning: the PF is in D3hot, so its driver will not see the error until it resumes the PF, and xe then discards \
          it: keep the PF awake with `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in its guest",
     )
@@ -86,7 +92,7 @@ pub fn run(arguments: &InjectArgs) -> Result<()> {
     let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
     let known: Errors = connection.request(&Request::Errors {}).map_err(failed)?;
     if known.errors.is_empty() {
-        bail!("the card reports no hardware errors");
+        bail!("the card reports no hardware errors: an integrated GPU has no registers for them");
     }
     if arguments.list {
         return match arguments.json {

@@ -83,7 +83,10 @@ fn mistakes_are_refused_in_one_sentence() {
     let other = serve("ivb", &integrated, &[]);
     for arguments in [&[][..], &["--list"], &["fatal-soc"]] {
         let (status, text) = fails(&[&["inject", integrated.to_str().unwrap()], arguments].concat());
-        assert_eq!((status, text.as_str()), (Some(1), "arctic: the card reports no hardware errors\n"));
+        assert_eq!(
+            (status, text.as_str()),
+            (Some(1), "arctic: the card reports no hardware errors: an integrated GPU has no registers for them\n")
+        );
     }
     assert_eq!(other.end(libc::SIGTERM).0, Some(0));
     let mut client = UnixStream::connect(Path::new(dir).join("operator/operator.sock")).unwrap();

@@ -110,8 +110,13 @@ fn an_error_for_a_pf_in_d3hot_is_raised_with_a_warning() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path();
     let served = serve("small", dir, &[]);
-    let mut pf = connect_pf(dir);
     let inject = || arctic(&["inject", dir.to_str().unwrap(), "nonfatal-soc"]).output().unwrap();
+    let text = String::from_utf8(inject().stderr).unwrap();
+    assert!(
+        text.starts_with("arctic: warning: no guest is connected to the PF") && text.lines().count() == 1,
+        "{text}"
+    );
+    let mut pf = connect_pf(dir);
     for (state, name, warns) in [(0, "D0", false), (3, "D3hot", true), (0, "D0", false)] {
         set_power_state(&mut pf, state);
         assert_eq!(status(dir)["functions"][0]["power_state"], name);
