@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use arctic_gpu::card_file;
 use arctic_guest_runner::boot::BootReport;
 use arctic_guest_runner::igt::IgtReport;
 
@@ -30,6 +31,55 @@ fn members_of_json_documents_are_in_the_table() {
     let igt = members(serde_json::to_value(IgtReport::default()).unwrap());
     let listed: BTreeSet<String> = table.into_iter().map(str::to_owned).collect();
     assert_eq!(listed, boot.union(&igt).cloned().collect());
+}
+
+/// The keys that the parser of card files accepts in the section that `text` ends with, from its error on an unknown one.
+fn accepted_keys(text: &str) -> BTreeSet<String> {
+    let message = card_file::parse_any("x", &format!("{text}unknown_key = 1\n")).unwrap_err().to_string();
+    let (_, keys) = message.split_once("`unknown_key`, expected ").unwrap_or_else(|| panic!("{message}"));
+    assert!(!message.contains('…'), "{message}");
+    keys.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// docs/card-files.md lists each key that card files accept in each section, and no other.
+#[test]
+fn keys_of_card_files_are_in_the_tables() {
+    let page = read("docs/card-files.md");
+    let table = |heading: &str| -> BTreeSet<String> {
+        let (_, section) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("{heading}"));
+        let table = section.split("\n#").next().unwrap();
+        first_column(table).into_iter().map(str::to_owned).collect()
+    };
+    let [flex, integrated] = ["flex170", "ivb"].map(|name| {
+        let text = card_file::BUILT_IN.iter().find(|(built_in, _)| *built_in == name).unwrap().1;
+        // Up to the first section: what follows belongs to the card.
+        text.split_once("\n[").unwrap().0.to_owned() + "\n"
+    });
+    for (heading, card, section) in [
+        ("## Flex cards", &flex, ""),
+        ("### Fuses", &flex, "[fuses]\n"),
+        ("### Frequency", &flex, "[frequency]\n"),
+        ("### Power", &flex, "[power]\n"),
+        ("### GuC", &flex, "[guc]\n"),
+        ("### Firmware", &flex, "[firmware]\n"),
+        ("### Provision", &flex, "[provision]\n"),
+        ("### Provision", &flex, "[[provision.vf]]\n"),
+        ("### Limits", &flex, "[limits]\n"),
+        ("## Integrated GPUs", &integrated, ""),
+        ("### Frequency", &integrated, "[frequency]\n"),
+        ("### Limits", &integrated, "[limits]\n"),
+    ] {
+        assert_eq!(table(heading), accepted_keys(&format!("{card}{section}")), "{heading}, {section}");
+    }
+    for (text, keys) in [
+        ("[power.voltage]\n", &["max", "min"][..]),
+        ("[power.package]\n", &["per_watt", "seconds"]),
+        ("[power.memory]\n", &["per_watt", "seconds"]),
+        ("[firmware.option_rom]\n", &["code", "data"]),
+    ] {
+        let expected = keys.iter().map(|key| (*key).to_owned()).collect();
+        assert_eq!(accepted_keys(&format!("{flex}{text}")), expected, "{text}");
+    }
 }
 
 /// dist/guest-kernel.config sets each option of docs/own-kernel.md, to the value that the document demands.

@@ -100,6 +100,7 @@ fn commands_work_without_the_checkout() {
         &["fidelity", "--json"],
         &["fidelity", "--status", "unassessed"],
         &["serve", "--print-capabilities"],
+        &["serve", "--print-card", "ivb"],
         &["decode", &batch],
         &["firmware", "--out", &firmware],
         &["completions", "bash"],

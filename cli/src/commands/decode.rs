@@ -60,7 +60,7 @@ pub struct DecodeArgs {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The card with the engine that executed the input: a card file, or the name of a built-in card (flex170, ivb...). The
+    /// The card with the engine that executed the input: a card file (docs/card-files.md), or the name of a built-in card (flex170, ivb...). The
     /// default is the GPU that the file names, or a Flex card
     #[arg(long, value_name = "FILE|NAME", value_parser = Offered::new(family, built_in), hide_possible_values = true)]
     card: Option<Family>,

@@ -53,7 +53,13 @@ const ENVIRONMENT: [(&str, &[&str], &str); 6] = [
     ),
 ];
 /// The files, with the commands that use them.
-const FILES: [(&str, &[&str], &str); 5] = [
+const FILES: [(&str, &[&str], &str); 6] = [
+    (
+        "/usr/share/doc/arctic",
+        &[],
+        "In a Debian package: the documents that texts name as docs/NAME.md, card files (configs/) and own-guest.sh (dist/), as in the \
+         source tree.",
+    ),
     ("~/.cache/arctic/parts", GUESTS, "Downloaded components, a directory each."),
     ("~/.cache/arctic/runs", GUESTS, "Logs of the last runs, a directory each."),
     ("DIR/pf.sock, DIR/vf1.sock ...", &["serve"], "The sockets of the functions, for VMMs."),

@@ -51,7 +51,8 @@ fn after_help() -> String {
     let status: Vec<String> = EXIT_STATUS.iter().map(|(status, _, meaning)| format!("{status} {meaning}")).collect();
     format!(
         "Set RUST_LOG=info for verbose output, RUST_LOG=arctic_gpu=trace to log every access; by default only warnings \
-         are logged.\nExit status: {}.",
+         are logged.\nDocuments (docs/NAME.md) are in the source tree and, of a Debian package, in /usr/share/doc/arctic.\n\
+         Exit status: {}.",
         status.join(", ")
     )
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::gpu::Model;
 use arctic_device_model::profile::{CardProfile, Unmodelled};
+use clap::builder::PossibleValuesParser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -19,7 +20,7 @@ use signal_hook::iterator::Signals;
 use self::capabilities::Capabilities;
 use self::connection::{Connection, Functions};
 use super::card_args::{ALWAYS_SKIPS, ON_ROOT_BUS, check_vfs, default_card, window};
-use super::offered::card;
+use super::offered::{built_in, card};
 use super::quantity::quantity;
 use super::stdout::{self, Unwritten};
 use super::usage;
@@ -63,15 +64,16 @@ use arctic_guest_runner::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170 --dir /tmp/card --vfs 2 --pci-port\n  \
     arctic serve --card flex170 --dir /run/card --socket-group kvm\n  \
     arctic serve --print-capabilities\n  \
+    arctic serve --print-card flex170 > lab.toml\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct ServeArgs {
-    /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
+    /// Card file (docs/card-files.md), or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
     /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb; the default is flex170,
     /// with more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME", value_parser = card(), hide_possible_values = true)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist
-    #[arg(long, value_name = "DIR", required_unless_present = CAPABILITIES)]
+    #[arg(long, value_name = "DIR", required_unless_present_any = [CAPABILITIES, PRINT_CARD])]
     dir: Option<PathBuf>,
     /// Group, by name or number: its members may connect to the functions' sockets (not to the operator's)
     #[arg(long, value_name = "GROUP", value_parser = group)]
@@ -121,13 +123,18 @@ pub struct ServeArgs {
     /// Print the supported device, cards and options as one JSON document, and exit; all other options are ignored
     #[arg(long)]
     print_capabilities: bool,
+    /// Print the card file of a built-in card, to make one of your own from it (docs/card-files.md), and exit; all other options
+    /// are ignored
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(built_in()), hide_possible_values = true)]
+    print_card: Option<String>,
 }
 
 /// Devices of bus 0 that QEMU's machine q35 has itself: the host bridge, and LPC, SATA and SMBus.
 const Q35_DEVICES: [u8; 2] = [0, 0x1f];
 
-/// ID of the argument that makes --dir optional.
+/// IDs of the arguments that make --dir optional.
 const CAPABILITIES: &str = "print_capabilities";
+const PRINT_CARD: &str = "print_card";
 
 /// The provisioner of the VFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -207,6 +214,11 @@ impl ServeArgs {
 
 /// Serves until a signal arrives, then writes the report; or prints the capabilities.
 pub fn run(arguments: &ServeArgs) -> Result<()> {
+    if let Some(wanted) = &arguments.print_card {
+        let file = card_file::BUILT_IN.iter().find(|(name, _)| name == wanted);
+        let (_, text) = file.with_context(|| format!("there is no built-in card {wanted}"))?;
+        return Ok(stdout::print(text)?);
+    }
     let (Some(dir), false) = (&arguments.dir, arguments.print_capabilities) else {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };

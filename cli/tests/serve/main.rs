@@ -281,11 +281,27 @@ fn capabilities_are_printed_without_a_card() {
         let features: Vec<&str> =
             json["features"].as_array().unwrap().iter().map(|feature| feature.as_str().unwrap()).collect();
         assert!(["socket-group", "split", "vfs"].iter().all(|option| features.contains(option)), "{features:?}");
-        assert!(!features.contains(&"print-capabilities"));
+        assert!(!features.iter().any(|feature| feature.starts_with("print-")), "{features:?}");
         let card = &json["cards"][0];
         assert_eq!((&card["name"], &card["max_vfs"]), (&"flex170".into(), &31.into()));
         assert_eq!(card["local_memory_bytes"], 16_u64 << 30);
     }
+}
+
+/// The printed file of each built-in card is a card file, of which one is served.
+#[test]
+fn built_in_card_files_are_printed() {
+    let dir = TempDir::new().unwrap();
+    for (name, text) in arctic_gpu::card_file::BUILT_IN {
+        let output = arctic(&["serve", "--print-card", name]).output().unwrap();
+        assert_eq!((output.status.code(), String::from_utf8(output.stdout).unwrap().as_str()), (Some(0), text));
+    }
+    let file = dir.as_path().join("lab.toml");
+    fs::write(&file, arctic(&["serve", "--print-card", "small"]).output().unwrap().stdout).unwrap();
+    let served = serve(file.to_str().unwrap(), &dir.as_path().join("card"), &[]);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    let (status, text) = fails(&["serve", "--print-card", "flex9000"]);
+    assert!(status == Some(2) && text.contains("flex170-63vf, small, ivb"), "{text}");
 }
 
 #[test]

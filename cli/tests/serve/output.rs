@@ -56,6 +56,7 @@ fn closed_stdout_is_no_error_and_full_disk_is_one() {
         &["completions", "bash"],
         &["man"],
         &["serve", "--print-capabilities"],
+        &["serve", "--print-card", "ivb"],
     ] {
         let output = arctic(arguments).stdout(closed()).output().unwrap();
         let text = String::from_utf8(output.stderr).unwrap();

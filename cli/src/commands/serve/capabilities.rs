@@ -8,7 +8,7 @@ use arctic_sriov::header::Identity;
 use clap::Args;
 use serde::Serialize;
 
-use super::{CAPABILITIES, ServeArgs};
+use super::{CAPABILITIES, PRINT_CARD, ServeArgs};
 use arctic_gpu::card_file::{self, BUILT_IN, CardFile, CardFileError};
 use arctic_gpu::gpu::Model;
 use arctic_gpu::vfio_user::PROTOCOL_VERSION;
@@ -67,7 +67,8 @@ impl Capabilities {
     /// Collects the values from the definitions that `arctic serve` uses.
     pub fn new() -> Result<Self, CardFileError> {
         let options = ServeArgs::augment_args(clap::Command::new("serve"));
-        let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);
+        let features =
+            options.get_arguments().filter(|option| option.get_id() != CAPABILITIES && option.get_id() != PRINT_CARD);
         let (major, minor) = PROTOCOL_VERSION;
         let default = card_file::parse(BUILT_IN[0].0, BUILT_IN[0].1)?;
         let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } = default.identity();
