@@ -51,6 +51,42 @@ fn features_do_not_need_dev_dependencies() {
     }
 }
 
+/// The package has the documents that help texts name, at the paths of the source tree, the libraries of a dynamic program as
+/// dependencies, and a manual page only of programs that it has.
+#[test]
+fn the_debian_package_has_what_the_program_names() {
+    let tools = ["dpkg-deb", "strip", "objdump"].map(|tool| output(Command::new(tool).arg("--version")));
+    if tools.contains(&None) {
+        skipped("this host has no dpkg-deb, strip or objdump");
+        return;
+    }
+    let copy = Copy::new();
+    let (beside, home) = (copy.home.path().join("eu"), copy.home.path());
+    fs::copy("/bin/true", beside).unwrap();
+    let script = checkout().join("dist/deb.sh");
+    let built = Command::new(script).arg(home.join("arctic")).arg(home).output().unwrap();
+    let messages = String::from_utf8(built.stderr).unwrap();
+    assert!(built.status.success(), "{messages}");
+    assert!(messages.contains("linked dynamically") && messages.contains("the package has no afuc"), "{messages}");
+    let package = home.join(format!("arctic_{}_amd64.deb", env!("CARGO_PKG_VERSION")));
+    let contents = output(Command::new("dpkg-deb").arg("-c").arg(&package)).unwrap();
+    let has = |path: &str| contents.lines().any(|line| line.ends_with(&format!(" ./usr/{path}")));
+    for path in ["bin/arctic", "bin/eu", "share/man/man1/arctic-eu.1.gz", "share/doc/arctic/README.md"] {
+        assert!(has(path), "{path}: {contents}");
+    }
+    assert!(!has("bin/afuc") && !has("share/man/man1/arctic-afuc.1.gz"), "{contents}");
+    let help = ["boot", "qemu", "igt", "trace", "vf", "serve"]
+        .map(|command| output(Command::new(PROGRAM).args(["help", command])).unwrap());
+    let named = help.iter().flat_map(|text| text.split([' ', '\n', '(', ')', ',', ';', ':']));
+    let named: Vec<&str> = named.filter(|word| word.starts_with("docs/") && word.ends_with(".md")).collect();
+    assert!(named.len() > 3, "{named:?}");
+    for path in named.into_iter().chain(["configs/flex170.toml", "dist/own-guest.sh"]) {
+        assert!(has(&format!("share/doc/arctic/{path}")), "{path}: {contents}");
+    }
+    let depends = output(Command::new("dpkg-deb").arg("-f").arg(&package).arg("Depends")).unwrap();
+    assert!(depends.starts_with("libc6 (>= 2."), "{depends}");
+}
+
 /// A copy of the program in an otherwise empty directory, which is its home and working directory.
 struct Copy {
     home: TempDir,

@@ -207,7 +207,7 @@ pub const CARD: &[Job] = &[
         tests: "the static program boots a guest in the container's root file system; its package (root, debootstrap, the musl target)",
         paths: &[],
         steps: &[
-            "cargo build --release --locked --target x86_64-unknown-linux-musl",
+            "cargo build --release --locked --target x86_64-unknown-linux-musl -p arctic-cli -p arctic-eu -p arctic-afuc",
             "dist/rootfs.sh target/rootfs target/x86_64-unknown-linux-musl/release/arctic",
             "unshare --mount --pid --fork --root=target/rootfs --mount-proc arctic boot",
             "dist/deb.sh target/x86_64-unknown-linux-musl/release/arctic target",
