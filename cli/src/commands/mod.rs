@@ -12,6 +12,7 @@ mod fidelity;
 mod firmware;
 mod igt;
 mod inject;
+mod layout;
 mod logging;
 mod man;
 mod offered;

@@ -16,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use self::table::Table;
+use super::layout;
 use super::quantity::quantity;
 use super::stdout::{self, complain};
 use crate::operator::{Connection, Failure, Request};
@@ -80,7 +81,10 @@ fn text(path: &Path, json: bool) -> Result<String, Failure> {
     let mut connection = Connection::open(path)?;
     Ok(match json {
         true => format!("{}\n", connection.request::<Box<RawValue>>(&Request::Status {})?),
-        false => Table(&connection.request::<Status>(&Request::Status {})?).to_string(),
+        false => {
+            let status = connection.request::<Status>(&Request::Status {})?;
+            Table { status: &status, terminal: layout::columns() }.to_string()
+        },
     })
 }
 

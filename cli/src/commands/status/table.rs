@@ -7,6 +7,8 @@ use arctic_gpu::Topology;
 use arctic_gpu::card::status::{FunctionStatus, Status, name_of};
 use arctic_gpu::gpu::{EngineStatus, FunctionState, KernelCounts, KernelStatus, StreamStatus};
 
+use super::super::layout::wrap;
+
 const MIB: u64 = 1 << 20;
 
 /// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus mastering is
@@ -43,6 +45,10 @@ fn limit(value: Option<u32>, unit: &str) -> String {
 /// A column of the table of functions.
 struct Column {
     title: &'static str,
+    /// Width on a terminal that is too narrow for columns of [`WIDTH`].
+    width: usize,
+    /// Columns with lower ranks are left out first if the terminal is narrower still.
+    rank: u8,
     /// Whether the card's family reports what the column shows: if not for any function, the table omits the column.
     known: fn(&FunctionStatus) -> bool,
     cell: fn(&FunctionStatus) -> String,
@@ -52,21 +58,29 @@ struct Column {
 const COLUMNS: [Column; 10] = [
     Column {
         title: "POWER",
+        width: 5,
+        rank: 8,
         known: |_| true,
         cell: |function| if function.enabled { function.power_state.clone() } else { "-".into() },
     },
     Column {
         title: "LMEM",
+        width: 9,
+        rank: 9,
         known: |function| function.gpu.quota.is_some(),
         cell: |function| size(function.gpu.quota.as_ref().map(|quota| quota.local_memory)),
     },
     Column {
         title: "GGTT",
+        width: 8,
+        rank: 4,
         known: |function| function.gpu.quota.is_some(),
         cell: |function| size(function.gpu.quota.as_ref().map(|quota| quota.ggtt_size)),
     },
     Column {
         title: "CONTEXTS",
+        width: 8,
+        rank: 6,
         known: |function| function.gpu.contexts.is_some(),
         cell: |function| {
             let most = limit(function.gpu.quota.as_ref().map(|quota| quota.contexts.count), "");
@@ -75,26 +89,46 @@ const COLUMNS: [Column; 10] = [
     },
     Column {
         title: "QUANTUM",
+        width: 7,
+        rank: 3,
         known: |function| function.gpu.quota.is_some(),
         cell: |function| limit(function.gpu.quota.as_ref().map(|quota| quota.scheduling.exec_quantum_ms), " ms"),
     },
     Column {
         title: "ENG TIME",
+        width: 9,
+        rank: 7,
         known: |function| function.gpu.engine_time_ns.is_some(),
         cell: |function| {
             let time: u64 = function.gpu.engine_time_ns.iter().flatten().map(|(_, time)| time).sum();
             format!("{:.2} s", time as f64 / 1e9)
         },
     },
-    Column { title: "TRAPPED", known: |_| true, cell: |function| function.trapped.total().to_string() },
-    Column { title: "HOST MEM", known: |_| true, cell: |function| size(Some(function.memory_bytes)) },
+    Column {
+        title: "TRAPPED",
+        width: 8,
+        rank: 2,
+        known: |_| true,
+        cell: |function| function.trapped.total().to_string(),
+    },
+    Column {
+        title: "HOST MEM",
+        width: 9,
+        rank: 1,
+        known: |_| true,
+        cell: |function| size(Some(function.memory_bytes)),
+    },
     Column {
         title: "SKIPPED",
+        width: 7,
+        rank: 5,
         known: |function| function.gpu.skipped_user_commands.is_some(),
         cell: |function| function.gpu.skipped_user_commands.unwrap_or(0).to_string(),
     },
     Column {
         title: "IN CTXS",
+        width: 7,
+        rank: 0,
         known: |function| function.gpu.skipped_contexts.is_some(),
         cell: |function| function.gpu.skipped_contexts.unwrap_or(0).to_string(),
     },
@@ -102,13 +136,41 @@ const COLUMNS: [Column; 10] = [
 
 /// Width of a column behind those for name and state, without the space before it.
 const WIDTH: usize = 9;
+/// Widths of the columns for name and state.
+const NAME: usize = 9;
+const STATE: usize = 10;
 
 /// The table of a snapshot.
-pub struct Table<'s>(pub &'s Status);
+pub struct Table<'s> {
+    pub status: &'s Status,
+    /// Number of columns of the terminal; `None` for a pipe.
+    pub terminal: Option<usize>,
+}
+
+impl Table<'_> {
+    /// Returns the columns with their widths, and the titles of those that are left out because the terminal is too narrow.
+    fn columns(&self) -> (Vec<(&'static Column, usize)>, Vec<&'static str>) {
+        let known = |column: &&Column| self.status.functions.iter().any(column.known);
+        let mut columns: Vec<_> = COLUMNS.iter().filter(known).map(|column| (column, WIDTH)).collect();
+        let mut omitted = Vec::new();
+        let Some(terminal) = self.terminal else { return (columns, omitted) };
+        let room = terminal.saturating_sub(NAME + 1 + STATE);
+        let needed = |columns: &[(&Column, usize)]| columns.iter().map(|(_, width)| 1 + width).sum::<usize>();
+        if needed(&columns) > room {
+            columns.iter_mut().for_each(|(column, width)| *width = column.width);
+        }
+        while needed(&columns) > room
+            && let Some((n, _)) = columns.iter().enumerate().min_by_key(|(_, (column, _))| column.rank)
+        {
+            omitted.push(columns.remove(n).0.title);
+        }
+        (columns, omitted)
+    }
+}
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Table(status) = self;
+        let Table { status, terminal } = self;
         let Status { card, topology, enabled_vfs, total_vfs, .. } = status;
         let resident = status.resident_bytes / MIB;
         match total_vfs {
@@ -116,29 +178,32 @@ impl fmt::Display for Table<'_> {
             _ => write!(f, "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled")?,
         }
         writeln!(f, ", up {:.0} s, {resident} MiB resident", status.uptime_seconds)?;
-        let known = |column: &&Column| status.functions.iter().any(column.known);
-        let columns: Vec<&Column> = COLUMNS.iter().filter(known).collect();
-        let mut row = |name: &str, state: &str, cells: &[String]| {
-            let cells: String = cells.iter().map(|cell| format!(" {cell:>WIDTH$}")).collect();
-            writeln!(f, "{}", format!("{name:<9} {state:<10}{cells}").trim_end())
+        let (columns, omitted) = self.columns();
+        let mut row = |name: &str, state: &str, cell: &dyn Fn(&Column) -> String| {
+            let cells: String = columns.iter().map(|(column, width)| format!(" {:>width$}", cell(column))).collect();
+            writeln!(f, "{}", format!("{name:<NAME$} {state:<STATE$}{cells}").trim_end())
         };
-        row("FUNCTION", "STATE", &columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>())?;
+        row("FUNCTION", "STATE", &|column| column.title.to_owned())?;
         for function in &status.functions {
             // In this topology the card performs the tasks of the PF driver.
             let itself = function.number() == 0 && topology == Topology::Provisioned.name();
             let state = if itself { "built-in" } else { state(function) };
-            let cells: Vec<String> = columns.iter().map(|column| (column.cell)(function)).collect();
-            row(&function.name(), state, &cells)?;
+            row(&function.name(), state, &|column| (column.cell)(function))?;
         }
-        let ran = |function: &&FunctionStatus| function.gpu.kernels.is_some_and(|counts| !counts.is_zero());
-        for function in status.functions.iter().filter(ran) {
-            let counts = function.gpu.kernels.unwrap_or_default();
+        let mut line = |text: &str| {
+            let mut wrapped = String::new();
+            wrap(&mut wrapped, text, ["", "  "], terminal.unwrap_or(usize::MAX));
+            f.write_str(&wrapped)
+        };
+        if !omitted.is_empty() {
+            line(&format!("not shown on this terminal: {}", omitted.join(", ")))?;
+        }
+        let ran = status.functions.iter().filter_map(|function| Some((function.name(), function.gpu.kernels?)));
+        for (name, counts) in ran.filter(|(_, counts)| !counts.is_zero()) {
             let KernelCounts { walkers, groups, instructions, faults } = counts;
-            let name = function.name();
-            writeln!(
-                f,
+            line(&format!(
                 "kernels of {name}: {walkers} walkers, {groups} groups, {instructions} instructions, {faults} faults"
-            )?;
+            ))?;
         }
         let engine = |EngineStatus { engine, function, kernel, .. }: &EngineStatus| {
             let kernel = kernel.map_or_else(String::new, |KernelStatus { address, groups, instructions }| {
@@ -147,20 +212,17 @@ impl fmt::Display for Table<'_> {
             format!("{engine} {}{kernel}", function.map_or_else(|| "-".into(), name_of))
         };
         let engines: Vec<_> = status.engines.iter().map(engine).collect();
-        writeln!(f, "engines: {}", engines.join(", "))?;
+        line(&format!("engines: {}", engines.join(", ")))?;
         if let Some(StreamStatus { unit, enabled, period_ns, bytes, written, lost }) = &status.stream {
             let timer = period_ns.map_or(String::new(), |ns| format!(" every {:.1} us", ns as f64 / 1e3));
             let state = if *enabled { format!("reports of {bytes} bytes{timer}") } else { "off".into() };
-            writeln!(f, "stream: {unit}, {state}, {written} written, {lost} lost")?;
+            line(&format!("stream: {unit}, {state}, {written} written, {lost} lost"))?;
         }
         let version = |(name, version): (&String, &Option<String>)| {
             format!("{name} {}", version.as_deref().unwrap_or("not loaded"))
         };
         let firmware: Vec<_> = status.firmware.iter().map(version).collect();
-        match firmware.is_empty() {
-            true => Ok(()),
-            false => writeln!(f, "firmware: {}", firmware.join(", ")),
-        }
+        if firmware.is_empty() { Ok(()) } else { line(&format!("firmware: {}", firmware.join(", "))) }
     }
 }
 
@@ -210,7 +272,7 @@ mod tests {
         quota.contexts.count = 2048;
         quota.scheduling.exec_quantum_ms = 16;
         status.functions[0].gpu.quota = Some(quota);
-        let text = Table(&status).to_string();
+        let text = Table { status: &status, terminal: None }.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
         assert_eq!(lines[2], "vf1 working D0 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
@@ -226,6 +288,15 @@ mod tests {
         );
         let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         assert_eq!(again, status);
+        for (columns, omitted) in
+            [(120, None), (107, None), (80, Some("IN CTXS, HOST MEM, TRAPPED")), (50, Some("IN CTXS"))]
+        {
+            let text = Table { status: &status, terminal: Some(columns) }.to_string();
+            assert!(text.lines().all(|line| line.len() <= columns), "{columns}: {text}");
+            let line = text.lines().find_map(|line| line.strip_prefix("not shown on this terminal: "));
+            assert_eq!(line.is_some(), omitted.is_some(), "{columns}: {text}");
+            assert!(line.is_none_or(|line| line.starts_with(omitted.unwrap())), "{columns}: {text}");
+        }
     }
 
     /// A family without quotas, contexts and counts of skipped commands has no columns for them.
@@ -239,7 +310,7 @@ mod tests {
                  "bus_master": true, "guest_sections": 3, "trapped": {"config": 1}, "memory_bytes": 4194304}]}"#,
         )
         .unwrap();
-        let text = Table(&status).to_string();
+        let text = Table { status: &status, terminal: None }.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "HD Graphics: no VFs, up 7 s, 0 MiB resident");
         assert_eq!(lines[1..3], ["FUNCTION STATE POWER TRAPPED HOST MEM", "pf working D3hot 1 4 MiB"]);
