@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic fidelity`: lists which rules of Intel's documents the card implements.
 
+mod legend;
+
 use std::fmt::Write;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use arctic_fidelity::report::{Counts, Document, Item, REGENERATE, Report, Status};
 
+use super::layout::{self, wrap};
 use super::stdout;
 
 /// List which rules of the documents the project implements: exactly, as drivers do, approximately, or not.
@@ -53,11 +56,43 @@ pub struct FidelityArgs {
     every_item: bool,
 }
 
-/// Width of the column of mechanisms.
+/// Maximum width of the column of mechanisms.
 const MECHANISM: usize = 37;
-
 /// Maximum line length of wrapped text.
 const COLUMNS: usize = 100;
+/// Names of the statuses in a table for a narrow terminal, in the order of [`Status::ALL`].
+const SHORT_NAMES: [&str; Status::ALL.len()] = ["exact", "dep.", "appr.", "abs.", "n.p.", "stale", "n.a."];
+
+/// Widths of the output.
+struct Layout {
+    /// Maximum line length of wrapped text.
+    columns: usize,
+    /// Width of the column of mechanisms.
+    mechanism: usize,
+    /// Names of the columns of the table.
+    names: [&'static str; Status::ALL.len()],
+}
+
+impl Layout {
+    /// The layout for a terminal with this number of columns, or for a pipe.
+    fn of(terminal: Option<usize>) -> Self {
+        let names = Status::ALL.map(Status::name);
+        let wide = Layout { columns: COLUMNS, mechanism: MECHANISM, names };
+        match terminal {
+            Some(columns) if columns < wide.table(MECHANISM) => {
+                let narrow = Layout { names: SHORT_NAMES, columns: columns.min(COLUMNS), ..wide };
+                Layout { mechanism: columns.saturating_sub(narrow.table(0)).clamp(8, MECHANISM), ..narrow }
+            }
+            _ => wide,
+        }
+    }
+
+    /// Width of the table with a column of mechanisms of this width.
+    fn table(&self, mechanism: usize) -> usize {
+        let counts: usize = self.names.iter().map(|name| 1 + name.len()).sum();
+        "  A ".len() + mechanism + " items".len() + counts
+    }
+}
 
 /// Runs `arctic fidelity`.
 pub fn run(arguments: &FidelityArgs) -> Result<()> {
@@ -75,6 +110,7 @@ pub fn run(arguments: &FidelityArgs) -> Result<()> {
         Some(text) => vec![report.find(text).map_err(|message| anyhow!(message))?],
         None => report.items.iter().filter(wanted).collect(),
     };
+    let layout = Layout::of(layout::columns());
     let text = if arguments.json {
         serde_json::to_string_pretty(&items)? + "\n"
     } else if arguments.every_item {
@@ -82,32 +118,37 @@ pub fn run(arguments: &FidelityArgs) -> Result<()> {
     } else if arguments.markdown {
         report.summary()
     } else if let (Some(_), Some(item)) = (&arguments.item, items.first()) {
-        of_item(&report, item)
+        of_item(&report, item, &layout)
     } else if arguments.status.is_some() {
-        listing(&items)
+        listing(&items, &layout)
     } else {
-        overview(&report, &items)
+        overview(&report, &items, &layout)
     };
     Ok(stdout::print(text)?)
 }
 
 /// A table by document and group, followed by the items that are not exact. A note of several items is printed once,
 /// after the last of them.
-fn overview(report: &Report, items: &[&Item]) -> String {
+fn overview(report: &Report, items: &[&Item], layout: &Layout) -> String {
     let mut text = String::new();
-    let counted = Status::ALL.map(Status::name).join(" ");
     for Document { name: document, title } in &report.documents {
         if !items.iter().any(|item| item.document == *document) {
             continue;
         }
-        let heading = format!("{document}: {title}");
-        let _ = writeln!(text, "{heading:<width$} items {counted}", width = MECHANISM + 4);
+        wrap(&mut text, &format!("{document}: {title}"), ["", "  "], layout.columns);
+        let _ = writeln!(text, "{:<width$} items {}", "", layout.names.join(" "), width = layout.mechanism + 4);
         let mut total = Counts::default();
         for group in report.groups(document) {
-            line(&mut text, group.letter, group.mechanism, group.counts);
+            line(&mut text, group.letter, group.mechanism, group.counts, layout);
             total = std::array::from_fn(|n| total[n] + group.counts[n]);
         }
-        line(&mut text, "", "total", total);
+        line(&mut text, "", "total", total, layout);
+        text.push('\n');
+    }
+    let short = SHORT_NAMES.into_iter().zip(Status::ALL.map(Status::name)).filter(|(short, name)| short != name);
+    if layout.names == SHORT_NAMES {
+        let legend: Vec<String> = short.map(|(short, name)| format!("{short} {name}")).collect();
+        wrap(&mut text, &legend.join(", "), ["", ""], layout.columns);
         text.push('\n');
     }
     let listed = [(Status::Departs, "Departs"), (Status::Approximate, "Approximate"), (Status::Absent, "Absent")];
@@ -117,44 +158,43 @@ fn overview(report: &Report, items: &[&Item]) -> String {
             let _ = writeln!(text, "{heading}, {} items", of_status.len());
             for (n, item) in of_status.iter().enumerate() {
                 let repeated = of_status.get(n + 1).is_some_and(|next| next.note == item.note);
-                entry(&mut text, item, !repeated);
+                entry(&mut text, item, !repeated, layout);
             }
             text.push('\n');
         }
     }
     let stale: Vec<&str> = items.iter().filter(|item| item.stale).map(|item| item.id.as_str()).collect();
     if !stale.is_empty() {
-        let _ = writeln!(
-            text,
-            "Stale, {} items: their code or tests have changed since `cargo xtask mutants`",
-            stale.len()
-        );
-        wrapped(&mut text, &stale.join(" "), "  ");
+        let reason = "their code or tests have changed since `cargo xtask mutants`";
+        wrap(&mut text, &format!("Stale, {} items: {reason}", stale.len()), ["", "  "], layout.columns);
+        wrap(&mut text, &stale.join(" "), ["  "; 2], layout.columns);
         text.push('\n');
     }
-    text.push_str("arctic fidelity --item ITEM shows one item; --status unproven lists those not proven yet.\n");
+    let further = "arctic fidelity --item ITEM shows one item; --status unproven lists those not proven yet.";
+    wrap(&mut text, further, ["", ""], layout.columns);
     text
 }
 
-fn line(text: &mut String, letter: &str, mechanism: &str, counts: Counts) {
+fn line(text: &mut String, letter: &str, mechanism: &str, counts: Counts, layout: &Layout) {
     let all: usize = counts.iter().sum();
-    let mechanism = match mechanism.char_indices().nth(MECHANISM) {
+    let width = layout.mechanism;
+    let mechanism = match mechanism.char_indices().nth(width) {
         Some((at, _)) => format!("{}…", mechanism[..at].rsplit_once(' ').map_or("", |(words, _)| words)),
         None => mechanism.into(),
     };
-    let _ = write!(text, "  {letter:<2}{mechanism:<MECHANISM$} {all:>5}");
-    for (status, count) in Status::ALL.into_iter().zip(counts) {
+    let _ = write!(text, "  {letter:<2}{mechanism:<width$} {all:>5}");
+    for (name, count) in layout.names.into_iter().zip(counts) {
         let count = if count == 0 { "-".into() } else { count.to_string() };
-        let _ = write!(text, " {count:>width$}", width = status.name().len());
+        let _ = write!(text, " {count:>width$}", width = name.len());
     }
     text.push('\n');
 }
 
 /// A list of the items, each with its note and its tests.
-fn listing(items: &[&Item]) -> String {
+fn listing(items: &[&Item], layout: &Layout) -> String {
     let mut text = String::new();
     for item in items {
-        entry(&mut text, item, true);
+        entry(&mut text, item, true, layout);
         for test in &item.tests {
             let _ = writeln!(text, "          {test}");
         }
@@ -163,73 +203,45 @@ fn listing(items: &[&Item]) -> String {
     text
 }
 
+/// Indentation below the number of an item.
+const INDENT: &str = "          ";
+
 /// Appends the item's number and title and, `with_note`, its note and its driver's file.
-fn entry(text: &mut String, item: &Item, with_note: bool) {
-    let _ = writeln!(text, "  {:<7} {}", item.id, item.title);
+fn entry(text: &mut String, item: &Item, with_note: bool, layout: &Layout) {
+    wrap(text, &item.title, [&format!("  {:<7} ", item.id), INDENT], layout.columns);
     for line in item.note.iter().chain(&item.driver).filter(|_| with_note) {
-        wrapped(text, line, "          ");
+        wrap(text, line, [INDENT; 2], layout.columns);
     }
 }
 
-fn of_item(report: &Report, item: &Item) -> String {
-    let mut text = format!("{}: {}\n", item.id, item.title);
+fn of_item(report: &Report, item: &Item, layout: &Layout) -> String {
+    let mut text = String::new();
     let document = report.documents.iter().find(|document| document.name == item.document);
     let title = document.map_or("", |document| document.title.as_str());
-    // As in `L271-319`.
-    let cites = |fact: &String| {
-        fact.split(' ').any(|word| word.starts_with('L') && word[1..].starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let lines = if item.facts.iter().any(cites) { "; L in the rule: lines of its plain text" } else { "" };
-    let _ = writeln!(text, "document   {title}{lines}");
-    let _ = writeln!(text, "group      {} {}, {}", item.document, item.group, item.mechanism);
-    let _ = writeln!(text, "class      [{}] {}", item.class, class(&item.class));
     let stale = if item.stale { " (its code or tests have changed since `cargo xtask mutants`)" } else { "" };
-    let _ = writeln!(text, "status     {}{stale}", item.status.name());
-    let mut section = |heading: &str, lines: Vec<String>| {
+    let marks: Vec<String> =
+        legend::of_class(&item.class).iter().map(|(mark, meaning)| format!("{mark} {meaning}")).collect();
+    wrap(&mut text, &format!("{}: {}", item.id, item.title), ["", "  "], layout.columns);
+    for (heading, line) in [
+        ("document", title.to_owned()),
+        ("group", format!("{} {}, {}", item.document, item.group, item.mechanism)),
+        ("class", format!("[{}] {}", item.class, marks.join("; "))),
+        ("status", format!("{}{stale}", item.status.name())),
+    ] {
+        wrap(&mut text, &line, [&format!("{heading:<10} "), "           "], layout.columns);
+    }
+    let mut section = |heading: &str, lines: &[String]| {
         if !lines.is_empty() {
             let _ = writeln!(text, "\n{heading}");
-            lines.iter().for_each(|line| wrapped(&mut text, line, "  "));
+            lines.iter().for_each(|line| wrap(&mut text, line, ["  "; 2], layout.columns));
         }
     };
-    section("What differs", item.note.iter().cloned().collect());
-    section("As in", item.driver.iter().cloned().collect());
-    section("The rule", item.facts.clone());
-    section("Claimed by", item.tests.clone());
+    section("What differs", item.note.as_slice());
+    section("As in", item.driver.as_slice());
+    section("The rule", &item.facts);
+    section("Claimed by", &item.tests);
+    section("References", &legend::of_facts(&item.facts));
     text
-}
-
-/// The meaning of a class.
-fn class(class: &str) -> &'static str {
-    match class.get(..3) {
-        Some("DOC" | "doc") => "stated completely in the document",
-        Some("PTR") => "named in the document, bit layout defined elsewhere",
-        Some("INF") => "follows from the document's own tables",
-        Some("DRV") => "taken from the drivers",
-        _ => "",
-    }
-}
-
-/// Appends `paragraph`, wrapped to lines of at most [`COLUMNS`] that begin with `indent`.
-fn wrapped(text: &mut String, paragraph: &str, indent: &str) {
-    let mut width = 0;
-    for word in paragraph.split_whitespace() {
-        let length = word.chars().count();
-        if width == 0 {
-            text.push_str(indent);
-            width = indent.len();
-        } else if width + 1 + length > COLUMNS {
-            let _ = write!(text, "\n{indent}");
-            width = indent.len();
-        } else {
-            text.push(' ');
-            width += 1;
-        }
-        text.push_str(word);
-        width += length;
-    }
-    if width > 0 {
-        text.push('\n');
-    }
 }
 
 #[cfg(test)]
@@ -240,10 +252,11 @@ mod tests {
     fn an_item_shows_rule_and_tests() {
         let report = Report::of_this_build().unwrap();
         let item = report.find("V8-153").unwrap();
-        let text = of_item(&report, item);
+        let text = of_item(&report, item, &Layout::of(None));
         for part in [
-            "V8-153: Shifts\ndocument   Volume 8, Command Stream Programming; L in the rule: lines of",
-            "[DOC] stated completely",
+            "V8-153: Shifts\ndocument   Volume 8, Command Stream Programming\n",
+            "class      [DOC] DOC stated completely",
+            "\n\nReferences\n  L271: line",
             "15 -> 8",
             "::shifts_round_down\n",
         ] {
@@ -255,19 +268,25 @@ mod tests {
     fn the_overview_counts_and_explains() {
         let report = Report::of_this_build().unwrap();
         let items: Vec<&Item> = report.items.iter().filter(|item| item.document == "V13").collect();
-        let text = overview(&report, &items);
+        let text = overview(&report, &items, &Layout::of(None));
         assert!(
             text.contains("  total") && text.contains("\n  V13-008 Graphics aperture") && !text.contains("V8:"),
             "{text}"
         );
-        assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     }
 
+    /// Words, such as paths of tests, may be longer than a line.
     #[test]
-    fn text_is_wrapped_between_words() {
-        let mut text = String::new();
-        wrapped(&mut text, &"word ".repeat(40), "  ");
-        assert!(text.lines().all(|line| line.starts_with("  word") && line.len() <= COLUMNS), "{text}");
-        assert_eq!(text.split_whitespace().count(), 40);
+    fn output_fits_the_terminal() {
+        let report = Report::of_this_build().unwrap();
+        let items: Vec<&Item> = report.items.iter().collect();
+        for (terminal, most) in [(None, 110), (Some(200), 110), (Some(100), 100), (Some(80), 80), (Some(64), 64)] {
+            let layout = Layout::of(terminal);
+            let texts = [overview(&report, &items, &layout), of_item(&report, items[0], &layout)];
+            for line in texts.iter().flat_map(|text| text.lines()) {
+                let is_word = line.split_whitespace().count() == 1;
+                assert!(is_word || line.chars().count() <= most, "{terminal:?}: {line}");
+            }
+        }
     }
 }
