@@ -93,7 +93,8 @@ impl Collector for Snapshot {
 
         let functions = || status.functions.iter().map(|of| (of.name(), of));
         for (named, bit) in BITS {
-            metrics.gauge(named, functions().map(|(name, of)| ([("function", name)], u64::from(bit(of)))))?;
+            let known = functions().filter_map(|(name, of)| Some(([("function", name)], u64::from(bit(of)?))));
+            metrics.gauge(named, known)?;
         }
         let memory = ("host_memory", "Host memory allocated for the BARs of the function", Some(Unit::Bytes));
         metrics.gauge(memory, functions().map(|(name, of)| ([("function", name)], of.memory_bytes)))?;
@@ -138,13 +139,15 @@ impl Collector for Snapshot {
     }
 }
 
-/// A property of a function that is 0 or 1.
-type Property = (Named, fn(&FunctionStatus) -> bool);
+/// A property of a function that is 0 or 1; `None` if it has neither.
+type Property = (Named, fn(&FunctionStatus) -> Option<bool>);
 
 const BITS: [Property; 3] = [
-    (("function_enabled", "1 if the function is enabled", None), |of| of.enabled),
-    (("function_connected", "1 if a VMM is connected to the function", None), |of| of.connected),
-    (("function_awake", "1 if the function is in the power state D0", None), |of| of.power_state == "D0"),
+    (("function_enabled", "1 if the function is enabled", None), |of| Some(of.enabled)),
+    (("function_connected", "1 if a VMM is connected to the function", None), |of| Some(of.connected)),
+    (("function_awake", "1 if the function is in the power state D0", None), |of| {
+        of.enabled.then(|| of.power_state == "D0")
+    }),
 ];
 
 /// Writes metrics.

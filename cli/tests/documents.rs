@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Documents agree with the program: members of the JSON documents, options of a guest's kernel.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use arctic_gpu::card_file;
+use arctic_gpu::card::status::Status;
+use arctic_gpu::{card_file, gpu};
 use arctic_guest_runner::boot::BootReport;
 use arctic_guest_runner::igt::IgtReport;
+use serde_json::json;
 
 fn read(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)).unwrap()
@@ -31,6 +33,44 @@ fn members_of_json_documents_are_in_the_table() {
     let igt = members(serde_json::to_value(IgtReport::default()).unwrap());
     let listed: BTreeSet<String> = table.into_iter().map(str::to_owned).collect();
     assert_eq!(listed, boot.union(&igt).cloned().collect());
+}
+
+/// docs/install.md lists each member of the document of `arctic status --json` and of its functions, and no other.
+#[test]
+fn members_of_the_state_are_in_the_tables() {
+    let function = gpu::FunctionStatus {
+        function: 0,
+        state: Some(gpu::FunctionState::Running),
+        quota: Some(gpu::Quota::default()),
+        contexts: Some(0),
+        on: Vec::new(),
+        engine_time_ns: Some(BTreeMap::new()),
+        engine_resets: Some(0),
+        cat_errors: Some(0),
+        skipped_contexts: Some(0),
+        skipped_user_commands: Some(0),
+        skipped_driver_commands: Some(0),
+        kernels: Some(gpu::KernelCounts::default()),
+    };
+    let mut of_function = serde_json::to_value(function).unwrap();
+    let further = json!({ "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 0,
+        "trapped": {}, "memory_bytes": 0 });
+    of_function.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+    let status = json!({ "card": "", "topology": "split", "uptime_seconds": 0, "total_vfs": 0, "enabled_vfs": 0,
+        "resident_bytes": 0, "engines": [], "functions": [of_function],
+        "stream": { "unit": "OAG", "enabled": true, "period_ns": 1, "bytes": 256, "written": 0, "lost": 0 } });
+    let status = serde_json::to_value(serde_json::from_value::<Status>(status).unwrap()).unwrap();
+    let members = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<String>>();
+    let text = read("docs/install.md");
+    let table = |heading: &str| {
+        let (_, rest) = text.split_once(heading).unwrap_or_else(|| panic!("{heading}"));
+        let table = rest.split("\n\n").nth(1).unwrap();
+        first_column(table).into_iter().map(str::to_owned).collect::<BTreeSet<String>>()
+    };
+    let mut document = members(&status);
+    document.insert("schema".into());
+    assert_eq!(table("\nMembers of the document of `arctic status"), document);
+    assert_eq!(table("\nMembers of each object in `functions`"), members(&status["functions"][0]));
 }
 
 /// The keys that the parser of card files accepts in the section that `text` ends with, from its error on an unknown one.

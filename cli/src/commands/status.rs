@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use arctic_gpu::card::status::Status;
-use serde_json::value::RawValue;
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -42,6 +42,9 @@ pub struct StatusArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Version of the JSON document: raised if a member changes its meaning or is removed.
+const SCHEMA: u32 = 1;
 
 /// Moves the cursor to the first column of the first line and clears the screen from there (ECMA-48: CUP, ED).
 const REDRAW: &str = "\x1b[H\x1b[J";
@@ -79,13 +82,26 @@ pub fn run(arguments: &StatusArgs) -> Result<()> {
 /// that is silent for some seconds.
 fn text(path: &Path, json: bool) -> Result<String, Failure> {
     let mut connection = Connection::open(path)?;
-    Ok(match json {
-        true => format!("{}\n", connection.request::<Box<RawValue>>(&Request::Status {})?),
-        false => {
-            let status = connection.request::<Status>(&Request::Status {})?;
-            Table { status: &status, terminal: layout::columns() }.to_string()
-        },
+    Ok(if json {
+        format!("{}\n", document(connection.request::<Value>(&Request::Status {})?))
+    } else {
+        let status = connection.request::<Status>(&Request::Status {})?;
+        Table { status: &status, terminal: layout::columns() }.to_string()
     })
+}
+
+/// Returns the document that is printed, from the card's answer. Members that this program does not know stay as they are.
+/// A VF that is absent has no power state.
+fn document(mut answer: Value) -> Value {
+    for function in answer.get_mut("functions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if function["enabled"] == false {
+            function["power_state"] = Value::Null;
+        }
+    }
+    if let Some(members) = answer.as_object_mut() {
+        members.insert("schema".into(), SCHEMA.into());
+    }
+    answer
 }
 
 /// Receives a message when a signal arrives that ends the program.
@@ -98,4 +114,23 @@ fn signals() -> Result<Receiver<()>> {
         let _ = sender.send(());
     });
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_absent_vf_has_no_power_state_in_the_document() {
+        let answer = json!({ "functions": [
+            { "function": 0, "enabled": true, "power_state": "D3hot" },
+            { "function": 1, "enabled": false, "power_state": "D0" },
+        ], "new": 5 });
+        let document = document(answer);
+        assert_eq!(document["functions"][0]["power_state"], "D3hot");
+        assert_eq!(document["functions"][1]["power_state"], Value::Null);
+        assert_eq!((&document["schema"], &document["new"]), (&json!(1), &json!(5)));
+    }
 }

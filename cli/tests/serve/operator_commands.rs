@@ -146,6 +146,7 @@ fn status_has_a_row_for_each_vf_before_vf_enable() {
         assert_eq!(document["functions"].as_array().unwrap().len(), 3);
         assert_eq!(document["functions"][2]["quota"]["local_memory"].as_u64().is_some_and(|bytes| bytes != 0), quota);
         assert_eq!(document["firmware"]["guc"].is_string(), quota, "{document}");
+        assert_eq!((&document["schema"], document["functions"][2]["power_state"].is_null()), (&1.into(), !quota));
         assert_eq!(document["topology"], if quota { "provisioned" } else { "together" });
         let table = arctic(&["status", temp.as_path().to_str().unwrap()]).output().unwrap().stdout;
         let table = String::from_utf8(table).unwrap();
@@ -296,11 +297,16 @@ fn metrics_are_served_over_http() {
         "arctic_card_info{card=\"Flex 170, 2 GiB\",topology=\"together\",guc=\"\"} 1",
         "arctic_function_connected{function=\"pf\"} 1",
         "arctic_function_enabled{function=\"vf1\"} 0",
+        "arctic_function_awake{function=\"pf\"} 1",
         "arctic_skipped_commands_total{function=\"vf1\",origin=\"user\"} 0",
         "arctic_trapped_accesses_total{function=\"pf\",kind=\"config\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
+    assert!(
+        !text.contains("arctic_function_awake{function=\"vf1\"}"),
+        "a VF that is absent has no power state: {text}"
+    );
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     assert!(std::net::TcpStream::connect(address).is_err());
     let (status, text) = fails(&["serve", "--card", "small", "--dir", "x", "--metrics", "0.0.0.0:9617"]);
