@@ -76,7 +76,7 @@
 //!   engine or the GuC that was stepped, and continues; a vfio-user server closes the connection that sent the message.
 //!   A panic in a method that the VMM calls propagates to the VMM. Locks remain usable.
 //! * With `panic = "abort"`, as in crosvm and Firecracker, such a bug ends the process.
-//! * With `overflow-checks = true` for this package and `arctic-device-model`, an overflow that the code does not
+//! * With `overflow-checks = true` for the packages `arctic-xehpg` and `arctic-base`, an overflow that the code does not
 //!   expect is such a bug. Without it (Cargo's default), the value wraps. Accesses to memory are checked against their bounds in
 //!   both cases, and isolation between functions does not depend on `unsafe` code of the card.
 //! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.

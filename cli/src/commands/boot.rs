@@ -35,7 +35,7 @@ use super::{VERSION, usage};
 ///
 /// With --passthrough the guest has a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests (QEMU with nested KVM) by
 /// vfio-pci: one after the other, both at once, one that is killed, one that loses its VF and gets it back. The report
-/// has one line per step; the run takes about three minutes.
+/// has one line per step; the run takes about five minutes.
 ///
 /// With --compute the guest has Intel's OpenCL and Level Zero drivers of Debian sid. It runs kernels on the PF and, with --vfs, on
 /// all VFs at the same time, and compares each result with the CPU; the report has one line per kernel. With --run and --shell

@@ -102,7 +102,7 @@ fn write(dir: &Path) -> Result<()> {
 fn page(command: Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     // Examples have a section of their own.
-    let man = Man::new(command.clone());
+    let man = Man::new(command.clone()).source(format!("arctic {}", super::VERSION));
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
     synopsis(&command).to_writer(&mut page)?;
@@ -254,6 +254,8 @@ mod tests {
                 assert!(page.contains(&format!(".SH {section}\n")), "{section}: {page}");
             }
             assert!(page.contains("arctic(1)"), "{page}");
+            let title = page.lines().find(|line| line.starts_with(".TH ")).unwrap();
+            assert!(title.contains(&format!("\"arctic {}\"", super::super::VERSION)), "{title}");
         }
         let (boot, status, arctic) = (text("boot"), text("status"), text("arctic"));
         for (row, on_boot, on_status) in [
