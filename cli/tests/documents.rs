@@ -122,6 +122,17 @@ fn keys_of_card_files_are_in_the_tables() {
     }
 }
 
+/// The lines of Rust in docs/embedding.md are lines of the example, which is compiled.
+#[test]
+fn lines_of_the_embedding_page_are_of_the_example() {
+    let (page, example) = (read("docs/embedding.md"), read("examples/in_process.rs"));
+    let code = page.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(code.lines().count() > 3, "{code}");
+    for line in code.lines() {
+        assert!(example.lines().any(|known| known == line), "{line}");
+    }
+}
+
 /// dist/guest-kernel.config sets each option of docs/own-kernel.md, to the value that the document demands.
 #[test]
 fn kernel_options_of_the_document_are_in_the_fragment() {
