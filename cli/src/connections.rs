@@ -250,7 +250,9 @@ pub fn accept<L: Listener>(
             continue;
         }
         let client = Arc::new(Client::new(stream));
-        let (serve, what, served) = (serve.clone(), name.to_owned(), client.clone());
+        let serve = serve.clone();
+        let what = name.to_owned();
+        let served = client.clone();
         let run = move || {
             if let Err(error) = serve(&served) {
                 log::debug!("{what} was disconnected: {error}");
@@ -325,7 +327,10 @@ pub fn send(socket: &impl Stream, limit: Duration, mut bytes: &[u8]) -> io::Resu
         }
         match socket.write_within(left, bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Ok(count) => {
+                debug_assert!(count <= bytes.len(), "a write of more bytes than there are");
+                bytes = bytes.get(count..).unwrap_or_default();
+            }
             Err(error) if is_pause(&error) => {}
             Err(error) => return Err(error),
         }

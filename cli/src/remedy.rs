@@ -41,10 +41,13 @@ pub fn of_resource(error: &(dyn Error + 'static)) -> Option<&'static str> {
 
 /// What to do against an error of a file or directory that `option` names.
 pub fn of_path(error: &(dyn Error + 'static), option: &str) -> String {
+    let of_limit = |errno| {
+        matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::FBIG | Errno::AGAIN)
+    };
+    if let Some(remedy) = of_resource(error).filter(|_| errno(error).is_some_and(of_limit)) {
+        return remedy.into();
+    }
     match errno(error) {
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::FBIG | Errno::AGAIN) => {
-            of_resource(error).unwrap_or_default().into()
-        }
         Some(Errno::NOSPC | Errno::DQUOT) => format!("free space there, or choose another {option}"),
         Some(Errno::ROFS) => format!("the file system is read-only: choose another {option}"),
         Some(Errno::ACCESS | Errno::PERM) => format!("this user may not write there: choose another {option}"),

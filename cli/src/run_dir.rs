@@ -299,7 +299,8 @@ fn open_dir(parent_fd: impl AsFd, name: impl rustix::path::Arg + Copy, path: &Pa
 /// Returns the state of the directory; fails unless it belongs to this user.
 fn stat_if_owned(dir_fd: &OwnedFd, path: &Path) -> Result<Stat, RunDirError> {
     let stat = fstat(dir_fd).map_err(|error| RunDirError::unusable(path, error))?;
-    let (owner, user) = (stat.st_uid, geteuid().as_raw());
+    let owner = stat.st_uid;
+    let user = geteuid().as_raw();
     if owner != user {
         let path = path.display();
         return Err(RunDirError::new(format_args!(

@@ -256,17 +256,19 @@ struct Printer {
 
 impl Sink for Printer {
     fn output(&mut self, bytes: &[u8]) {
-        match self.keep {
-            true => self.output.extend_from_slice(bytes),
+        if self.keep {
+            self.output.extend_from_slice(bytes);
+        } else {
             // A closed output pipe (`| head`) does not stop the guest's command.
-            false => drop(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush())),
+            drop(io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()));
         }
     }
 
     fn errors(&mut self, bytes: &[u8]) {
-        match self.keep {
-            true => self.errors.extend_from_slice(bytes),
-            false => drop(io::stderr().write_all(bytes)),
+        if self.keep {
+            self.errors.extend_from_slice(bytes);
+        } else {
+            drop(io::stderr().write_all(bytes));
         }
     }
 }

@@ -119,10 +119,7 @@ impl CardArgs {
         if let Some((_, reason)) = refused.iter().find(|(given, _)| integrated && *given) {
             bail!("the card {card} {reason}");
         }
-        let place = match self.pci_port {
-            true => place.behind_port(window(&model, functions.vfs())?),
-            false => place,
-        };
+        let place = if self.pci_port { place.behind_port(window(&model, functions.vfs())?) } else { place };
         let defaults = Options::new(program, &card, model.identity().device);
         let options = Options {
             own: Own { qemu: self.qemu.clone(), newest: self.newest, ..Own::default() },

@@ -349,7 +349,7 @@ impl DecodeArgs {
     ) -> Result<Source> {
         let count = text.lines().count();
         let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| line.trim().is_empty());
-        let (_, heading) = lines.next().unwrap_or_default();
+        let (_, heading) = lines.next().with_context(|| format!("{name}: a capture without a heading"))?;
         let heading = capture::heading(heading).map_err(|error| anyhow!("{name}: {error}"))?;
         let family = self.capture_family(name, &heading)?;
         let source = Source {

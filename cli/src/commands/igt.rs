@@ -93,10 +93,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (_, None) => Functions::Physical,
     };
     let options = args.guest.options(functions, Duration::from_secs(args.stage_timeout))?;
-    let mut on_result = |result: &TestResult| match args.json {
-        true => complain(result),
-        // An output error also fails the summary below; the results are in the run's log in any case.
-        false => drop(print_if_read(format_args!("{result}\n"))),
+    let mut on_result = |result: &TestResult| {
+        if args.json {
+            complain(result);
+        } else {
+            // An output error also fails the summary below; the results are in the run's log in any case.
+            drop(print_if_read(format_args!("{result}\n")));
+        }
     };
     // The progress is dropped, and its open line erased, before an error is printed.
     let result = igt::run(&options, &job, &mut on_result, &StderrProgress::default());

@@ -95,9 +95,10 @@ pub fn run(arguments: &InjectArgs) -> Result<()> {
         bail!("the card reports no hardware errors: an integrated GPU has no registers for them");
     }
     if arguments.list {
-        return match arguments.json {
-            true => Ok(stdout::line(serde_json::to_string(&known.errors)?)?),
-            false => Ok(stdout::print(List(&known))?),
+        return if arguments.json {
+            Ok(stdout::line(serde_json::to_string(&known.errors)?)?)
+        } else {
+            Ok(stdout::print(List(&known))?)
         };
     }
     if wanted.is_empty() {
@@ -151,8 +152,9 @@ impl fmt::Display for Table<'_> {
         writeln!(f, "severity     ERR_STAT_GT  DEV_ERR_STAT  interrupt  PCI Express message")?;
         self.0.registers.iter().try_for_each(|of| {
             let set = |bit| if bit { "set" } else { "-" };
-            let (severity, interrupt, message) = (of.severity.name(), set(of.interrupt), set(of.message));
-            writeln!(f, "{severity:<12} {:#010x}   {:#010x}    {interrupt:<10} {message}", of.gt, of.device)
+            let interrupt = set(of.interrupt);
+            let message = set(of.message);
+            writeln!(f, "{:<12} {:#010x}   {:#010x}    {interrupt:<10} {message}", of.severity.name(), of.gt, of.device)
         })
     }
 }

@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn log_lines_of_one_source_are_rate_limited() {
-        let (limit, start) = (Limit::default(), Instant::now());
+        let limit = Limit::default();
+        let start = Instant::now();
         let place = (Some("guest"), Some(1));
         for _ in 0..BURST {
             assert_eq!(limit.decide(place, start), Verdict::Write);

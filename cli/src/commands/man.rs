@@ -124,6 +124,7 @@ fn synopsis(command: &Command) -> Roff {
     let shown = |argument: &&Arg| !argument.is_hide_set();
     let options = command.get_opts().chain(command.get_arguments().filter(|argument| is_flag(argument)));
     for argument in options.filter(shown) {
+        debug_assert!(argument.get_long().is_some(), "options have long names");
         let mut words = vec![bold(format!("--{}", argument.get_long().unwrap_or_default()))];
         if argument.get_action().takes_values() {
             let optional = argument.get_num_args().is_some_and(|count| count.min_values() == 0);
@@ -151,6 +152,7 @@ fn is_flag(argument: &Arg) -> bool {
 }
 
 fn value(argument: &Arg) -> Inline {
+    debug_assert!(argument.get_value_names().is_some(), "values have names");
     let names = argument.get_value_names().unwrap_or_default();
     italic(names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(" "))
 }

@@ -233,13 +233,12 @@ impl Args {
         let mut arguments: Vec<OsString> = ["-smp".into(), self.cpus.to_string().into()].into();
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         add("-display", "none".into());
-        match self.no_console {
-            true => add("-monitor", "none".into()),
-            false => {
-                add("-serial", "mon:stdio".into());
-                // The firmware and boot loaders write there, too: without a display adapter they have no other place.
-                add("-machine", "graphics=off".into());
-            }
+        if self.no_console {
+            add("-monitor", "none".into());
+        } else {
+            add("-serial", "mon:stdio".into());
+            // The firmware and boot loaders write there, too: without a display adapter they have no other place.
+            add("-machine", "graphics=off".into());
         }
         if let Some(bios) = bios {
             add("-bios", bios.into());
@@ -278,14 +277,13 @@ impl Args {
     fn follow(&self, mut command: Command, server: &mut Server, progress: &dyn Progress) -> Result<ExitStatus> {
         // QEMU restores the mode itself, unless it is killed.
         let _mode = terminal::Mode::save()?;
-        let mut child = match self.no_console {
-            true => Child::spawn(command.stdin(Stdio::null()), "QEMU")?,
-            false => {
-                if std::io::stdin().is_terminal() {
-                    progress.print_line(CONSOLE);
-                }
-                Child::spawn_on_terminal(&mut command, "QEMU")?
+        let mut child = if self.no_console {
+            Child::spawn(command.stdin(Stdio::null()), "QEMU")?
+        } else {
+            if std::io::stdin().is_terminal() {
+                progress.print_line(CONSOLE);
             }
+            Child::spawn_on_terminal(&mut command, "QEMU")?
         };
         loop {
             let ended = child.ended()?;

@@ -170,10 +170,12 @@ impl ServeArgs {
         if integrated && self.pci_port {
             bail!("the card {card} {ON_ROOT_BUS}");
         }
-        Ok(match integrated {
-            true => Place::INTEGRATED,
-            false if self.pci_port => Place::FREE.behind_port(window(model, vfs)?),
-            false => Place::FREE,
+        Ok(if integrated {
+            Place::INTEGRATED
+        } else if self.pci_port {
+            Place::FREE.behind_port(window(model, vfs)?)
+        } else {
+            Place::FREE
         })
     }
 
@@ -198,17 +200,17 @@ impl ServeArgs {
         if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
             bail!("--split and --provision config need VFs: say with --vfs how many");
         }
-        Ok(match (self.split, self.provision) {
-            (_, Provisioner::Config) => Topology::Provisioned,
-            (true, _) => Topology::Split,
-            (false, _) => {
-                if self.vfs > ecam.most_vfs() {
-                    let pf = ecam.pf;
-                    bail!("behind a PF at {pf} the bus has addresses for {} VFs, not {}", ecam.most_vfs(), self.vfs);
-                }
-                Topology::Together
-            }
-        })
+        if self.provision == Provisioner::Config {
+            return Ok(Topology::Provisioned);
+        }
+        if self.split {
+            return Ok(Topology::Split);
+        }
+        if self.vfs > ecam.most_vfs() {
+            let pf = ecam.pf;
+            bail!("behind a PF at {pf} the bus has addresses for {} VFs, not {}", ecam.most_vfs(), self.vfs);
+        }
+        Ok(Topology::Together)
     }
 }
 
@@ -233,7 +235,8 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let place = arguments.place(card, &model, arguments.vfs).and_then(|place| arguments.place_of_pf(place));
     let place = place.map_err(usage)?;
     let place_alone = arguments.place(card, &model, 0).map_err(usage)?;
-    let (name, ecam) = (model.name().to_owned(), arguments.ecam(place));
+    let name = model.name().to_owned();
+    let ecam = arguments.ecam(place);
     let topology = arguments.topology(card, &model, ecam).map_err(usage)?;
     let posted_writes = model.posted_writes();
     let bars = BarSpace::of(matches!(model, CardFile::Integrated(_)));
@@ -283,8 +286,16 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     });
     let metrics = metrics.transpose()?;
 
-    let (vfs, viommu, memory) = (arguments.vfs, arguments.viommu, connection::MEMORY);
-    let functions = Functions { vfs, topology, place, place_alone, viommu, posted_writes, bars, memory };
+    let functions = Functions {
+        vfs: arguments.vfs,
+        topology,
+        place,
+        place_alone,
+        viommu: arguments.viommu,
+        posted_writes,
+        bars,
+        memory: connection::MEMORY,
+    };
     let metrics_url = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
     let connection = Connection::new(name, &dir, functions, metrics_url);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };

@@ -60,10 +60,7 @@ pub fn run(arguments: &StatusArgs) -> Result<()> {
     let redraws = !arguments.json && io::stdout().is_terminal();
     let mut text = text(&path, arguments.json).map_err(failed)?;
     loop {
-        match redraws {
-            true => stdout::print(format_args!("{REDRAW}{text}"))?,
-            false => stdout::print(&text)?,
-        }
+        stdout::print(format_args!("{}{text}", if redraws { REDRAW } else { "" }))?;
         if stop.recv_timeout(Duration::from_secs(seconds)) != Err(RecvTimeoutError::Timeout) {
             return Ok(());
         }

@@ -109,10 +109,12 @@ fn open(arguments: &VfArgs) -> Result<(Connection, PathBuf)> {
 fn request(arguments: &VfArgs, request: &Request, what: &str) -> Result<()> {
     let (mut connection, path) = open(arguments)?;
     let done: Done = connection.request(request).map_err(|failure| super::failure(&path, &failure))?;
-    match arguments.json {
-        true => Ok(stdout::line(serde_json::json!({ "function": done.function, "state": what }))?),
-        false => Ok(stdout::line(format_args!("{} {what}", done.function))?),
+    if arguments.json {
+        stdout::line(serde_json::json!({ "function": done.function, "state": what }))?;
+    } else {
+        stdout::line(format_args!("{} {what}", done.function))?;
     }
+    Ok(())
 }
 
 fn save(arguments: &VfArgs, file: &Path) -> Result<()> {
@@ -126,9 +128,10 @@ fn save(arguments: &VfArgs, file: &Path) -> Result<()> {
     let function = status.functions.iter().find(|function| function.number() == arguments.function.number);
     let expected = function.map_or(0, |function| function.memory_bytes);
     let mut counted = Counted::new(format!("saving {name}"), expected)?;
-    let out: Box<dyn Write> = match to_stdout {
-        true => Box::new(Stdout::new()),
-        false => Box::new(File::create(file).with_context(|| format!("{} cannot be created", file.display()))?),
+    let out: Box<dyn Write> = if to_stdout {
+        Box::new(Stdout::new())
+    } else {
+        Box::new(File::create(file).with_context(|| format!("{} cannot be created", file.display()))?)
     };
     let mut out = BufWriter::with_capacity(1 << 20, out);
     let saved = connection.save(arguments.function.number, &mut counted.around(&mut out));
@@ -151,13 +154,12 @@ fn save(arguments: &VfArgs, file: &Path) -> Result<()> {
 }
 
 fn restore(arguments: &VfArgs, file: &Path) -> Result<()> {
-    let (from, expected): (Box<dyn Read>, u64) = match file.as_os_str() == "-" {
-        true => (Box::new(io::stdin().lock()), 0),
-        false => {
-            let opened = File::open(file).with_context(|| format!("{} cannot be opened", file.display()))?;
-            let bytes = opened.metadata().map_or(0, |metadata| metadata.len());
-            (Box::new(opened), bytes)
-        }
+    let (from, expected): (Box<dyn Read>, u64) = if file.as_os_str() == "-" {
+        (Box::new(io::stdin().lock()), 0)
+    } else {
+        let opened = File::open(file).with_context(|| format!("{} cannot be opened", file.display()))?;
+        let bytes = opened.metadata().map_or(0, |metadata| metadata.len());
+        (Box::new(opened), bytes)
     };
     let (connection, path) = open(arguments)?;
     let name = name_of(arguments.function.number);
@@ -213,11 +215,8 @@ impl Counted {
         if let Some(percent) = percent.filter(|_| self.expected >= 64 << 20) {
             self.progress.percent(&self.what, u8::try_from(percent.min(100)).unwrap_or(100));
         }
-        match self.interrupted() {
-            // Not `Interrupted`, after which the transfer would be repeated.
-            true => Err(io::Error::other("interrupted")),
-            false => Ok(bytes),
-        }
+        // Not `Interrupted`, after which the transfer would be repeated.
+        if self.interrupted() { Err(io::Error::other("interrupted")) } else { Ok(bytes) }
     }
 
     fn interrupted(&self) -> bool {

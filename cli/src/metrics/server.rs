@@ -40,7 +40,8 @@ impl Server {
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let thread = {
-            let (stop, status) = (stop.clone(), Arc::new(status));
+            let stop = stop.clone();
+            let status = Arc::new(status);
             let serve = move |client: &Arc<Client<TcpStream>>| serve(client, &*status);
             let accept = move || {
                 let busy = answer("503 Service Unavailable", "text/plain", "too many clients are connected\n");
@@ -127,7 +128,8 @@ fn parse(received: &[u8]) -> Option<Request> {
         Err(_) => return Some(Request::Refused("400 Bad Request")),
         Ok(httparse::Status::Complete(_)) => {}
     }
-    let path = request.path.unwrap_or_default().split('?').next();
+    // A complete request has both.
+    let path = request.path.and_then(|path| path.split('?').next());
     Some(match (request.method, path) {
         (Some("GET"), Some("/metrics")) => Request::Metrics,
         (Some("GET"), _) => Request::Refused("404 Not Found"),

@@ -104,7 +104,10 @@ impl Connection {
         let mut piece = vec![0; PIECE];
         loop {
             let read = from.read(&mut piece).map_err(TransferError::File)?;
-            let sent = send_piece(&self.0.socket, piece.get(..read).unwrap_or_default(), ANSWER_LIMIT);
+            let (bytes, _) = piece.split_at_checked(read).ok_or_else(|| {
+                TransferError::File(io::Error::other("a read returned more bytes than it was asked for"))
+            })?;
+            let sent = send_piece(&self.0.socket, bytes, ANSWER_LIMIT);
             // A card that refuses the state may have closed the connection already; its answer has the reason.
             if read == 0 || sent.is_err() {
                 let line = match (self.0.next(ANSWER_LIMIT), sent) {

@@ -14,6 +14,7 @@ use arctic_device_model::trace::{Filter, Subscription};
 use arctic_gpu::pci::PciDevice;
 use arctic_gpu::vfio_user::socket::{self, SocketPath};
 use arctic_gpu::vfio_user::{ServedCard, StartError};
+use arctic_sriov::number::size;
 use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -124,6 +125,14 @@ struct Shared {
     subscribers: Subscribers,
 }
 
+impl Shared {
+    /// Fails if the server is to stop.
+    fn check_served(&self) -> io::Result<()> {
+        let stops = self.stop.load(Ordering::Acquire);
+        if stops { Err(io::Error::other("the card is no longer served")) } else { Ok(()) }
+    }
+}
+
 /// A listening operator socket. Dropping it closes all connections, stops its threads and removes the socket.
 pub struct Server {
     path: SocketPath,
@@ -215,11 +224,12 @@ fn serve(client: &Arc<Client<UnixStream>>, shared: &Shared) -> io::Result<()> {
 /// The reason for which a line is not a request, as a sentence.
 fn mistake(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match error.is_data() {
-        // The position in the line is omitted.
-        true => format!("not a request: {}", text.split(" at line ").next().unwrap_or_default()),
-        false => "not a request: the line is not a JSON object".into(),
+    if !error.is_data() {
+        return "not a request: the line is not a JSON object".into();
     }
+    // The position in the line is omitted.
+    let reason = text.split_once(" at line ").map_or(&*text, |(reason, _)| reason);
+    format!("not a request: {reason}")
 }
 
 /// Sends events until the client disconnects or the server stops.
@@ -257,7 +267,7 @@ fn capture_request(filter: Filter, walker: u64, mib: u32) -> Result<WalkerReques
     if mib == 0 || mib > MOST_CAPTURE_MIB {
         return Err(format!("a capture has 1 to {MOST_CAPTURE_MIB} MiB of memory"));
     }
-    let most_bytes = usize::try_from(mib).unwrap_or(0).saturating_mul(1 << 20);
+    let most_bytes = size(u64::from(mib) << 20);
     Ok(WalkerRequest { filter, number: walker, most_bytes })
 }
 
@@ -272,7 +282,8 @@ fn capture(
     client.keep();
     answer(client, Accepted { walker })?;
     let stream = client.stream();
-    let (mut last_sent, mut last_step) = (Instant::now(), None);
+    let mut last_sent = Instant::now();
+    let mut last_step = None;
     while !shared.stop.load(Ordering::Acquire) && is_connected(stream)? {
         let step = match waiting.wait(POLL) {
             CaptureProgress::Waiting { begun, kernel } => CaptureStep::Waiting { begun, kernel },
@@ -300,9 +311,9 @@ fn capture(
 
 /// Sends the saved state of a function and the answer.
 fn save(client: &Client<UnixStream>, shared: &Shared, function: u8) -> io::Result<()> {
-    let send = |piece: &[u8]| match shared.stop.load(Ordering::Acquire) {
-        true => Err(io::Error::other("the card is no longer served")),
-        false => client.answer(|| transfer::send_piece(client.stream(), piece, TIME_LIMIT)),
+    let send = |piece: &[u8]| {
+        shared.check_served()?;
+        client.answer(|| transfer::send_piece(client.stream(), piece, TIME_LIMIT))
     };
     let mut out = BufWriter::with_capacity(transfer::PIECE, SendPieces(send));
     let saved = shared.backend.save(function, &mut out);
@@ -317,9 +328,9 @@ fn restore(
     lines: &mut Lines<&UnixStream>,
     function: u8,
 ) -> io::Result<()> {
-    let mut from = ReceivePieces::new(|| match shared.stop.load(Ordering::Acquire) {
-        true => Err(io::Error::other("the card is no longer served")),
-        false => client.receive_more(|| transfer::receive_from_client(lines)),
+    let mut from = ReceivePieces::new(|| {
+        shared.check_served()?;
+        client.receive_more(|| transfer::receive_from_client(lines))
     });
     end(client, shared.backend.restore(function, &mut from))
 }

@@ -60,11 +60,13 @@ impl Backend for TestBackend {
     /// Function 1 has [`STATE`] bytes, in pieces of different lengths; of function 2 the save fails after some of them.
     fn save(&self, function: u8, out: &mut dyn Write) -> Result<Done, String> {
         let state: Vec<u8> = (0..STATE).map(byte_at).collect();
-        let (mut rest, mut length) = (&state[..], 1);
+        let mut rest = &state[..];
+        let mut length = 1;
         while !rest.is_empty() {
             let (piece, later) = rest.split_at(length.min(rest.len()));
             out.write_all(piece).map_err(|error| error.to_string())?;
-            (rest, length) = (later, length * 3);
+            rest = later;
+            length *= 3;
             if function == 2 && length > 1 << 10 {
                 return Err("it has failed".into());
             }

@@ -60,10 +60,8 @@ pub(super) struct SendPieces<F>(pub F);
 
 impl<F: FnMut(&[u8]) -> io::Result<()>> Write for SendPieces<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = bytes.get(..bytes.len().min(MOST_PIECE)).unwrap_or_default();
-        if !piece.is_empty() {
-            (self.0)(piece)?;
-        }
+        let Some(piece) = bytes.chunks(MOST_PIECE).next() else { return Ok(0) };
+        (self.0)(piece)?;
         Ok(piece.len())
     }
 

@@ -121,12 +121,11 @@ fn a_folder_that_others_may_write_to_is_refused() {
 fn a_folder_of_another_user_is_refused() {
     // As root, the test changes the owner; otherwise it uses a directory owned by root.
     let temp = TempDir::new().unwrap();
-    match geteuid().is_root() {
-        true => {
-            std::os::unix::fs::chown(temp.as_path(), Some(65534), Some(65534)).unwrap();
-            assert!(refused(temp.as_path()).contains("belongs to user 65534"));
-        }
-        false => assert!(refused(Path::new("/usr")).contains("belongs to user 0")),
+    if geteuid().is_root() {
+        std::os::unix::fs::chown(temp.as_path(), Some(65534), Some(65534)).unwrap();
+        assert!(refused(temp.as_path()).contains("belongs to user 65534"));
+    } else {
+        assert!(refused(Path::new("/usr")).contains("belongs to user 0"));
     }
 }
 

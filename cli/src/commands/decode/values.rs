@@ -19,12 +19,10 @@ pub fn class_help() -> String {
 ///
 /// With the accepted names.
 pub fn engine(name: &str) -> Result<String, String> {
-    match Family::all().any(|family| family.engine(name).is_some()) {
-        true => Ok(name.to_owned()),
-        false => {
-            Err(format!("expected a class ({}) or one of {}", classes().join(", "), Family::XeHpg.engines().join(", ")))
-        }
+    if Family::all().any(|family| family.engine(name).is_some()) {
+        return Ok(name.to_owned());
     }
+    Err(format!("expected a class ({}) or one of {}", classes().join(", "), Family::XeHpg.engines().join(", ")))
 }
 
 /// Returns `name` if it is that of a class.

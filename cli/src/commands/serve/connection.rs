@@ -105,7 +105,8 @@ impl Connection {
         let sockets =
             |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
         let pf = socket("pf");
-        let (full, config_only) = (sockets(""), sockets("-config-only"));
+        let full = sockets("");
+        let config_only = sockets("-config-only");
         let beside = |beside: &[PrintedPath]| {
             let vf =
                 |(vf, socket): (u8, &PrintedPath)| functions.device((place, vf), &format!("vf{vf}"), socket, false);
@@ -185,9 +186,16 @@ mod tests {
 
     /// The functions of a card that permits posted writes, without an IOMMU.
     fn functions(vfs: u8, topology: Topology) -> Functions {
-        let (place, place_alone) = (Place::FREE, Place::FREE);
-        let bars = BarSpace::High;
-        Functions { vfs, topology, place, place_alone, viommu: None, posted_writes: true, bars, memory: MEMORY }
+        Functions {
+            vfs,
+            topology,
+            place: Place::FREE,
+            place_alone: Place::FREE,
+            viommu: None,
+            posted_writes: true,
+            bars: BarSpace::High,
+            memory: MEMORY,
+        }
     }
 
     fn connected(dir: &str, functions: Functions) -> Connection {
