@@ -3,6 +3,7 @@
 //! and the ports to the machine.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod access_log;
 mod builder;
 mod bus_port;
 mod bus_ports;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arctic_device_model::gen6::profile::IntegratedProfile;
-use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError};
+use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, RegisterMap};
 use arctic_device_model::limits::Limits;
 use arctic_device_model::profile::CardProfile;
 use arctic_sriov::function::{FunctionError, PciFunction};
@@ -80,6 +80,10 @@ impl Model for CardFile {
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
         self.model().virtual_function_on_bus()
+    }
+
+    fn register_map(&self) -> RegisterMap {
+        self.model().register_map()
     }
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {

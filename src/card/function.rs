@@ -14,6 +14,7 @@ use arctic_sriov::event::{Event, Events};
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 use super::Topology;
+use super::access_log::{Place, Value};
 use super::bus_port::{BusPort, Config};
 use super::reverted::RevertedLog;
 use super::trapped::Trapped;
@@ -273,6 +274,11 @@ impl CardFunction {
         self.shared.memory.view(self.number).sections()
     }
 
+    /// An offset in a BAR, for the log.
+    fn place(&self, bar: u8, offset: u64) -> Place<'_> {
+        Place { gpu: &*self.shared.gpu, function: self.number, bar, offset }
+    }
+
     /// Returns whether accesses to a BAR are decoded.
     fn decodes(&self, bar: u8) -> bool {
         self.exposure == Exposure::Full && self.port.decodes(bar)
@@ -382,11 +388,11 @@ impl PciDevice for CardFunction {
         } else {
             self.port.config().read(offset, data);
         }
-        log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.number());
+        log::trace!("{}: read config:{offset:#x} = {}", self.number.number(), Value(data));
     }
 
     fn write_config(&self, offset: u64, data: &[u8]) {
-        log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.number());
+        log::trace!("{}: write config:{offset:#x} = {}", self.number.number(), Value(data));
         self.trapped.count_config();
         let written = || {
             if self.exposure == Exposure::Full
@@ -412,11 +418,11 @@ impl PciDevice for CardFunction {
             // No BAR decodes the address: the bus returns all ones.
             data.fill(0xff);
         }
-        log::trace!("{}: read {bar}:{offset:#x} = {data:02x?}", self.number.number());
+        log::trace!("{}: read {} = {}", self.number.number(), self.place(bar, offset), Value(data));
     }
 
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
-        log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.number());
+        log::trace!("{}: write {} = {}", self.number.number(), self.place(bar, offset), Value(data));
         self.trapped.count(self.shared.gpu.access_kind(bar, offset, true));
         if self.decodes(bar) {
             self.take_events_before(bar, offset);

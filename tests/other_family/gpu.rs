@@ -14,8 +14,8 @@ use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_gpu::arctic_sriov::header::{Identity, Pin};
 use arctic_gpu::gpu::{
     Clock, ConfigRegisters, EventCount, FunctionStatus, Gpu, HardwareErrors, Host, IoEvents, Model, ModelReport,
-    OwnMemory, OwnThreads, PowerOnError, SaveRestore, Status, TouchedRegister, VirtualFunctions, WalkerCaptures,
-    WorkStatus,
+    OwnMemory, OwnThreads, PowerOnError, RegisterMap, SaveRestore, Status, TouchedRegister, VirtualFunctions,
+    WalkerCaptures, WorkStatus,
 };
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
@@ -96,6 +96,18 @@ impl Model for Skeleton {
         Err(FunctionError::NoVirtualFunctions)
     }
 
+    fn register_map(&self) -> RegisterMap {
+        RegisterMap {
+            bar: 0,
+            bar_name: "registers",
+            bytes: 256 << 10,
+            engines: Vec::new(),
+            registers: Vec::new(),
+            gaps: Vec::new(),
+            views: None,
+        }
+    }
+
     fn power_on(&self, _: u8, _: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
         let memory = tempfile::tempfile().and_then(|file| file.set_len(MEMORY).map(|()| file));
         Ok(Arc::new(SkeletonGpu {
@@ -142,6 +154,10 @@ impl Model for WithVf {
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
         Skeleton.physical_function(0)
+    }
+
+    fn register_map(&self) -> RegisterMap {
+        Skeleton.register_map()
     }
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
@@ -232,6 +248,10 @@ impl Gpu for SkeletonGpu {
 
     fn access_kind(&self, bar: u8, _: u64, _: bool) -> Option<usize> {
         Some(usize::from(bar / 2))
+    }
+
+    fn name_of(&self, _: Function, bar: u8, offset: u64) -> Option<String> {
+        (bar == 0 && offset == register::MARK).then(|| "MARK".to_owned())
     }
 
     fn clock(&self) -> &dyn Clock {

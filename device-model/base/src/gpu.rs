@@ -24,6 +24,9 @@ pub use crate::status::{
 
 use crate::host::{Dma, Function};
 use crate::limits::Limits;
+pub use crate::registers::{
+    AtOffset, Behaviour, CommandAccess, Permission, RegisterDescription, RegisterGap, RegisterMap, VfViews,
+};
 pub use crate::state::StateError;
 pub use crate::state::format::{Document, Kind, Tag, Writer};
 use crate::trace::{Filter, Recorder};
@@ -81,6 +84,9 @@ pub trait Model {
     /// The same virtual function on a bus with SR-IOV: without BARs, which the physical function describes. Called only
     /// if the card has VFs.
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError>;
+
+    /// The registers that the card models, as its tables have them.
+    fn register_map(&self) -> RegisterMap;
 
     /// Creates the card with `vfs` VFs, powered on. If `provisioned`, no guest has the physical function: the card
     /// assigns the resources of all VFs itself.
@@ -157,6 +163,9 @@ pub trait Gpu: Any + Send + Sync {
 
     /// Index in [`Gpu::access_kinds`] of an access; `None` if it is not counted.
     fn access_kind(&self, bar: u8, offset: u64, write: bool) -> Option<usize>;
+
+    /// Name of what is at `offset` of BAR `bar` of `function`, for logs; `None` if it has no name.
+    fn name_of(&self, function: Function, bar: u8, offset: u64) -> Option<String>;
 
     /// The card's clock.
     fn clock(&self) -> &dyn Clock;

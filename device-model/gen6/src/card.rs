@@ -5,6 +5,7 @@
 mod aperture;
 mod gpu;
 mod model;
+mod register_map;
 mod save_restore;
 pub mod saved;
 #[cfg(test)]

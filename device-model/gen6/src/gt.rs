@@ -214,15 +214,17 @@ impl Gt {
         self.residency.reset();
     }
 
+    /// Name of the register of the dword at byte `offset`, with its engine: `rcs0.RING_TAIL`, `GDRST`.
+    pub(crate) fn register_name(&self, offset: u32) -> Option<String> {
+        let decoded = self.registers.decode(offset)?;
+        let name = decoded.name();
+        Some(decoded.engine.map_or(name.clone(), |engine| format!("{}.{name}", self.generation.engine(engine).name)))
+    }
+
     fn listed(&self, touched: &BTreeMap<u32, Touches>) -> Vec<TouchedRegister> {
-        let name = |offset: u32| {
-            let decoded = self.registers.decode(offset)?;
-            let engine = decoded.engine.map(|engine| format!("{}.", self.generation.engine(engine).name));
-            Some(format!("{}{}", engine.unwrap_or_default(), decoded.name()))
-        };
         let entry = |(offset, touches): (&u32, &Touches)| TouchedRegister {
             offset: *offset,
-            name: name(*offset),
+            name: self.register_name(*offset),
             reads: touches.reads,
             writes: touches.writes,
             reason: None,

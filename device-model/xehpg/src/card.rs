@@ -14,6 +14,7 @@ pub mod guc_pending;
 mod locks;
 mod observation;
 mod power_on;
+mod register_map;
 mod report;
 mod save_restore;
 mod status;

@@ -274,6 +274,12 @@ impl<F: Family> RegisterFile<F> {
         values.unwrap_or_default()
     }
 
+    /// Number of values of a register: of a replicated one, that of the instances that exist.
+    pub fn existing_instances(&self, decoded: &Decoded<F>) -> u32 {
+        let range = decoded.range.filter(|_| decoded.replicated());
+        range.and_then(|range| self.enabled.get(range.replication())).map_or(1, |enabled| enabled.count_ones())
+    }
+
     /// The value of `instance` of a replicated register; `None` if it does not exist.
     fn instance(&self, offset: u32, instance: u16) -> Option<&Cell> {
         let decoded = self.decode(offset)?;

@@ -5,6 +5,7 @@
 
 mod bits;
 mod cell;
+mod description;
 mod dwords;
 mod file;
 mod function;
@@ -16,6 +17,9 @@ mod unit;
 
 pub use bits::Bits;
 pub use cell::{Cell, all_selected, masked};
+pub use description::{
+    AtOffset, Behaviour, CommandAccess, Permission, RegisterDescription, RegisterGap, RegisterMap, VfViews,
+};
 pub use dwords::{read_dwords, write_dwords};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;

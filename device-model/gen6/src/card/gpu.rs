@@ -14,7 +14,7 @@ use arctic_base::host::{Clock, Function};
 use arctic_base::report::Report;
 use arctic_base::trace::Recorder;
 
-use super::{Card, GMADR_BAR, GTTMMADR_BAR};
+use super::{Card, GMADR_BAR, GTTMMADR_BAR, register_map};
 use crate::registers::REGISTER_BYTES;
 
 /// The kinds of accesses that are counted apart.
@@ -59,6 +59,10 @@ impl Gpu for Card {
             _ => return None,
         };
         Some(kind.saturating_add(usize::from(write)))
+    }
+
+    fn name_of(&self, _: Function, bar: u8, offset: u64) -> Option<String> {
+        (bar == GTTMMADR_BAR).then(|| register_map::name(&self.gt, offset))?
     }
 
     fn clock(&self) -> &dyn Clock {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arctic_base::gpu::{Gpu, Host, Model, PowerOnError};
+use arctic_base::gpu::{Gpu, Host, Model, PowerOnError, RegisterMap};
 use arctic_base::limits::Limits;
 use arctic_sriov::bar::{Bar, BarKind};
 use arctic_sriov::capability::Capability;
@@ -13,7 +13,7 @@ use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::{CACHE_LINE_SIZE, Command, Identity, Status};
 use arctic_sriov::register::Register;
 
-use super::{Card, GMADR_BAR, GTTMMADR_BAR, GTTMMADR_BYTES, IO_BAR};
+use super::{Card, GMADR_BAR, GTTMMADR_BAR, GTTMMADR_BYTES, IO_BAR, register_map};
 use crate::profile::IntegratedProfile;
 
 /// Bits of the command register that the function implements: the address spaces, bus mastering, Interrupt Disable.
@@ -86,6 +86,10 @@ impl Model for IntegratedProfile {
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
         Err(FunctionError::NoVirtualFunctions)
+    }
+
+    fn register_map(&self) -> RegisterMap {
+        register_map::register_map(self)
     }
 
     fn power_on(&self, _: u8, _: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {

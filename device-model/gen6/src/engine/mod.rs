@@ -17,6 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use self::blit::{BLIT_BYTES, PendingBlit};
+pub use self::registers::register_permission;
 use crate::blitter::Setup;
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, Memory, Space, Tlb};

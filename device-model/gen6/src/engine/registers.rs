@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands that load and store registers.
 
+use arctic_base::gpu::Permission;
+
 use super::{Current, Engine};
 use crate::command::mi::fields;
 use crate::gt::SideEffect;
 use crate::memory::Fault;
+use crate::registers::Decoded;
 use crate::registers::engine::{CTL, CTL_NO_WRITES};
 
 /// First offset that commands must not write (IVB-159).
@@ -13,6 +16,18 @@ const FORBIDDEN: u32 = 0xc_0000;
 const FORBIDDEN_BLOCK: std::ops::Range<u32> = 0x8800..0x8900;
 /// The registers of the memory controller, which only CPUs can read (ILK-031).
 const MEMORY_CONTROLLER: std::ops::Range<u32> = 0x14_0000..0x18_0000;
+
+/// Whether commands may write the register at `offset` at all.
+fn writable(offset: u32) -> bool {
+    offset < FORBIDDEN && !FORBIDDEN_BLOCK.contains(&offset)
+}
+
+/// The access that commands with or without privilege have to a register (IVB-159, IVB-161, IVB-163). A ring of which CTL
+/// forbids it writes none.
+pub fn register_permission(offset: u32, decoded: &Decoded, privileged: bool) -> Option<Permission> {
+    let read = privileged && !MEMORY_CONTROLLER.contains(&offset);
+    Permission::new(read, writable(offset) && (privileged || decoded.register.scope.of_contexts()))
+}
 
 /// Bits of each register that an MI_LOAD_REGISTER_IMM with this header writes: those of the bytes that it does not
 /// disable (IVB-159).
@@ -60,7 +75,7 @@ impl Engine {
     pub(super) fn write_register(&self, current: &Current<'_>, offset: u32, value: u32, lanes: u32) {
         let gt = current.gt;
         let in_ring = self.batch.is_none() && CTL_NO_WRITES.is_set(self.value(gt, CTL));
-        if in_ring || offset >= FORBIDDEN || FORBIDDEN_BLOCK.contains(&offset) || lanes == 0 {
+        if in_ring || !writable(offset) || lanes == 0 {
             return;
         }
         // An engine does not wait for the steps of others: it would be a deadlock.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::bar_files::FunctionFiles;
-use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
+use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES, register_map};
 use crate::event_count::EventCount;
 use crate::gpu::{
     BarMapping, ConfigRegisters, Gpu, HardwareErrors, IoEvents, IoRegister, OwnMemory, OwnThreads, ReportableError,
@@ -86,6 +86,10 @@ impl Gpu for Card {
             GTTMMADR_BAR => 0,
             _ => return None,
         })
+    }
+
+    fn name_of(&self, function: Function, bar: u8, offset: u64) -> Option<String> {
+        (bar == GTTMMADR_BAR).then(|| register_map::name(&self.gt, function, offset))?
     }
 
     fn clock(&self) -> &dyn Clock {

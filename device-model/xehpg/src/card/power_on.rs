@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 
-use super::Card;
 use super::bar_files::{self, BarFiles, FunctionFiles};
-use crate::gpu::{Gpu, Host, Model, PowerOnError};
+use super::{Card, register_map};
+use crate::gpu::{Gpu, Host, Model, PowerOnError, RegisterMap};
 use crate::memory::{Memories, VfMemory};
 use crate::pci;
 use crate::profile::CardProfile;
@@ -47,6 +47,10 @@ impl Model for CardProfile {
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
         pci::virtual_function_on_bus(&self.identity())
+    }
+
+    fn register_map(&self) -> RegisterMap {
+        register_map::register_map(self)
     }
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {

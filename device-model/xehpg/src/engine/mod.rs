@@ -31,7 +31,7 @@ mod transfer;
 pub mod walkers;
 mod watchdog;
 mod watchdog_counter;
-mod whitelist;
+pub(crate) mod whitelist;
 
 use std::sync::atomic::Ordering;
 

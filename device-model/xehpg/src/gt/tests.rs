@@ -295,7 +295,7 @@ fn accesses_to_a_sleeping_domain_are_counted() {
     assert_eq!(gt.read(0xa024), 0x400);
     let asleep = gt.report().asleep;
     let reported: Vec<_> = asleep.iter().map(|r| (r.name.as_deref().unwrap(), r.reads, r.writes)).collect();
-    assert_eq!(reported, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
+    assert_eq!(reported, [("RP_CONTROL", 1, 0), ("vcs2.RING_HWS_PGA", 1, 0)]);
 }
 
 /// The report of unimplemented registers states the known reasons, and lists registers without one.

@@ -100,10 +100,10 @@ impl RegisterFile {
         self.set(R::OFFSET, value.into());
     }
 
-    /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
+    /// Display name: `vcs2.RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
     pub fn name(&self, decoded: &Decoded) -> String {
         match decoded.engine {
-            Some(engine) => format!("{} {}", self.engines.info(engine).name, decoded.name()),
+            Some(engine) => format!("{}.{}", self.engines.info(engine).name, decoded.name()),
             None => decoded.name(),
         }
     }

@@ -174,7 +174,7 @@ fn every_engine_has_the_registers_of_the_catalogue() {
     }
     assert_eq!(bench.gt.registers.unmodelled(), Default::default());
     // Examples in Volume 8.
-    for (at, name) in [(0x1c_8244, "vecs0 RING_CONTEXT_CONTROL"), (0x2_2244, "bcs0 RING_CONTEXT_CONTROL")] {
+    for (at, name) in [(0x1c_8244, "vecs0.RING_CONTEXT_CONTROL"), (0x2_2244, "bcs0.RING_CONTEXT_CONTROL")] {
         assert_eq!(bench.gt.registers.name(bench.gt.registers.decode(at).unwrap()), name);
     }
 }
