@@ -18,6 +18,7 @@ mod man;
 mod offered;
 mod qemu;
 mod quantity;
+mod registers;
 mod serve;
 mod status;
 mod stdout;
@@ -140,6 +141,7 @@ enum Command {
     Inject(inject::InjectArgs),
     Vf(vf::VfArgs),
     Decode(decode::DecodeArgs),
+    Registers(registers::RegistersArgs),
     Firmware(firmware::FirmwareArgs),
     Eu(eu::EuArgs),
     Fidelity(fidelity::FidelityArgs),
@@ -195,6 +197,7 @@ pub fn run() -> ExitCode {
         Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Vf(arguments) => vf::run(&arguments).map(done),
         Command::Decode(arguments) => decode::run(&arguments).map(done),
+        Command::Registers(arguments) => registers::run(&arguments),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Eu(arguments) => eu::run(&arguments).map(|never| match never {}),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
