@@ -136,6 +136,10 @@ pub struct GuestArgs {
     /// by xz, zstd or gzip
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
+    /// A module of your own in place of the kernel's of the same name, or in addition; it must be built for this kernel.
+    /// May be repeated
+    #[arg(long, value_name = "FILE")]
+    module: Vec<PathBuf>,
     /// The newest kernel of this Debian suite instead of the default one
     #[arg(long, value_name = "SUITE", value_enum, conflicts_with = "kernel")]
     debian: Option<Suite>,
@@ -194,6 +198,7 @@ impl GuestArgs {
             own: Own {
                 kernel: self.kernel.clone(),
                 modules: self.modules.clone(),
+                own_modules: self.module.clone(),
                 suite: self.debian,
                 uefi: self.uefi,
                 qemu: options.own.qemu.clone(),

@@ -8,9 +8,9 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use arctic_guest_runner::artifacts::modules;
 use arctic_guest_runner::artifacts::{self, Own};
 use arctic_guest_runner::cache::Cache;
-use arctic_guest_runner::image::modules;
 use arctic_guest_runner::progress::NullProgress;
 use arctic_guest_runner::tsc;
 use arctic_test_support::process::skipped;

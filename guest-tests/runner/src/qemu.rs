@@ -224,7 +224,7 @@ impl Machine<'_> {
             let (bus, address) = self.place.on_bus(index);
             let device = Device {
                 id: &format!("function{index}"),
-                at: (bus, &address),
+                at: (&bus, &address),
                 socket: path::in_json(socket)?,
                 multifunction: true,
                 posted_writes: self.posted_writes,
@@ -326,10 +326,16 @@ pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
+
+    fn kernel(image: impl Into<PathBuf>) -> Kernel {
+        let own_modules = BTreeMap::new();
+        Kernel { image: image.into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250), own_modules }
+    }
 
     fn machine<'a>(qemu: &'a Qemu, kernel: &'a Kernel, image: &'a File, functions: &'a [PathBuf]) -> Machine<'a> {
         Machine {
@@ -364,7 +370,7 @@ mod tests {
     #[test]
     fn the_iommu_and_the_users_options_precede_the_devices() {
         let qemu = Qemu::default();
-        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let kernel = kernel("/k");
         let image = File::open("/dev/null").unwrap();
         let functions = [PathBuf::from("/s/pf.sock")];
         let mut machine = machine(&qemu, &kernel, &image, &functions);
@@ -395,7 +401,7 @@ mod tests {
     #[test]
     fn an_integrated_gpu_is_where_hardware_has_it() {
         let qemu = Qemu::default();
-        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let kernel = kernel("/k");
         let image = File::open("/dev/null").unwrap();
         let functions = [PathBuf::from("/s/pf.sock")];
         let machine =
@@ -419,7 +425,7 @@ mod tests {
     fn functions_follow_the_physical_one_without_a_gap() {
         let image = tempfile::tempfile().unwrap();
         let qemu = Qemu::default();
-        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let kernel = kernel("/k");
         let functions: Vec<PathBuf> = (0..64).map(|index| format!("/tmp/{index}.sock").into()).collect();
         let machine = Machine {
             tsc_khz: Some(2_445_422),
@@ -462,7 +468,7 @@ mod tests {
     fn paths_reach_qemu_unchanged_or_are_refused() {
         let bad = Path::new(OsStr::from_bytes(b"/bad\xff,x"));
         let (qemu, image) = (Qemu::default(), tempfile::tempfile().unwrap());
-        let kernel = Kernel { image: bad.into(), modules: "/m".into(), release: "7.2".into(), hz: None };
+        let kernel = kernel(bad);
         let machine =
             |functions| Machine { share: Some(bad), console: bad, ..machine(&qemu, &kernel, &image, functions) };
         let arguments = machine(&[]).arguments(&[], None).unwrap();

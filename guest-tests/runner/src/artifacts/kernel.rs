@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The guest kernel: selects one of a suite's kernels, and locates its image and modules.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,8 @@ pub struct Kernel {
     pub release: String,
     /// Timer frequency in Hz (CONFIG_HZ); `None` if the kernel's configuration was not found.
     pub hz: Option<u32>,
+    /// Files of the user in place of modules of the kernel, or in addition to them, by the module's name.
+    pub own_modules: BTreeMap<String, PathBuf>,
 }
 
 impl Kernel {
@@ -44,7 +47,7 @@ impl Kernel {
         }
         let image = fs::canonicalize(image)?;
         let hz = hz(&image, &modules, &release);
-        Ok(Self { image, modules, release, hz })
+        Ok(Self { image, modules, release, hz, own_modules: BTreeMap::new() })
     }
 
     /// The kernel in unpacked packages of Debian: linux-binary and linux-modules, or linux-image of older suites.
@@ -57,7 +60,7 @@ impl Kernel {
             format!("the packages of the kernel {release} contain no image: remove {}", root.display())
         })?;
         let hz = hz(&image, &modules, &release);
-        Ok(Self { image, modules, release, hz })
+        Ok(Self { image, modules, release, hz, own_modules: BTreeMap::new() })
     }
 }
 

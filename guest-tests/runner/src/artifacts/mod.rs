@@ -7,6 +7,7 @@ mod compute;
 mod fetcher;
 mod kernel;
 mod mirror;
+pub mod modules;
 mod pins;
 mod qemu;
 mod tools;
@@ -36,6 +37,8 @@ pub struct Own {
     pub kernel: Option<PathBuf>,
     /// `…/lib/modules/VERSION`, or a directory that contains `lib/modules/VERSION`.
     pub modules: Option<PathBuf>,
+    /// Modules, files that replace those of their names or are added to them. They must be built for the kernel.
+    pub own_modules: Vec<PathBuf>,
     /// The newest kernel of this suite instead of the default one. Not used with `kernel`.
     pub suite: Option<Suite>,
     /// UEFI firmware (OVMF) instead of QEMU's default, SeaBIOS.
@@ -53,7 +56,7 @@ pub struct Parts {
     pub qemu: Qemu,
     /// Kernel image and modules.
     pub kernel: Kernel,
-    /// Whether the kernel is user-supplied, or of a suite that the user has named.
+    /// Whether the kernel or a module is user-supplied, or the kernel of a suite that the user has named.
     pub kernel_is_own: bool,
     /// UEFI firmware, if it was requested.
     pub uefi: Option<PathBuf>,
@@ -71,7 +74,7 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
     let mut fetcher = Fetcher::new(cache, progress, own.newest);
     let mut versions = BTreeMap::new();
     let (qemu, uefi) = fetcher.qemu_and_firmware(own, &mut versions)?;
-    let kernel = match (&own.kernel, &own.modules) {
+    let mut kernel = match (&own.kernel, &own.modules) {
         (Some(image), Some(modules)) => Kernel::own(image, modules)?,
         (None, None) => Kernel::of_debian(&match own.suite {
             Some(suite) => {
@@ -82,7 +85,10 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         (Some(_), None) => bail!("--kernel FILE needs its modules: add --modules DIR"),
         (None, Some(_)) => bail!("--modules DIR needs its kernel: add --kernel FILE"),
     };
+    kernel.own_modules = modules::of_files(&kernel, &own.own_modules)?;
     versions.insert("kernel".to_owned(), kernel.release.clone());
+    let files = kernel.own_modules.iter().map(|(name, file)| (format!("module {name}"), file.display().to_string()));
+    versions.extend(files);
     // A host without apt is supported if QEMU and the kernel are user-supplied. The host's busybox and depmod are then
     // used.
     let all_own = own.qemu.is_some() && own.kernel.is_some() && find_program("apt-get").is_none();
@@ -94,7 +100,7 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         true => None,
         false => Some(fetcher.entry("igt", &mut versions, Fetcher::igt)?),
     };
-    let kernel_is_own = own.kernel.is_some() || own.suite.is_some();
+    let kernel_is_own = own.kernel.is_some() || own.suite.is_some() || !own.own_modules.is_empty();
     versions.extend(fetcher.summary().map(|summary| ("packages".to_owned(), summary)));
     Ok(Parts { qemu, kernel, kernel_is_own, uefi, tools, igt, versions })
 }

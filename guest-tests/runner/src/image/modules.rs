@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Kernel modules: the dependency closure of a guest's modules, uncompressed, with the indexes that libkmod reads.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use goblin::elf::Elf;
 
 use super::cpio::Tree;
+use crate::artifacts::modules::{ModuleFile, built_in, dependencies, index, uncompressed_name, unpacked};
 use crate::artifacts::{Kernel, Parts, Tools};
 use crate::driver::Driver;
 use crate::process;
@@ -79,7 +78,7 @@ pub(super) fn has_option(name: &str) -> bool {
 
 /// Fails if `kernel` lacks one of the required `modules` of a guest or its `driver`.
 pub fn check(kernel: &Kernel, driver: Driver, modules: Modules<'_>) -> Result<()> {
-    let (files, built_in) = (index(&kernel.modules)?, built_in(&kernel.modules)?);
+    let (files, built_in) = (index(kernel)?, built_in(&kernel.modules)?);
     let needed = [driver.name()].into_iter().chain(modules.needed.iter().copied());
     match needed.into_iter().find(|name| !files.contains_key(*name) && !built_in.contains(*name)) {
         Some(name) => Err(missing(kernel, name)),
@@ -89,7 +88,7 @@ pub fn check(kernel: &Kernel, driver: Driver, modules: Modules<'_>) -> Result<()
 
 /// Returns whether the guest's kernel has the module `mei_gsc`. Debian's is required to have it.
 pub fn has_mei_gsc(parts: &Parts) -> Result<bool> {
-    Ok(!parts.kernel_is_own || index(&parts.kernel.modules)?.contains_key("mei_gsc"))
+    Ok(!parts.kernel_is_own || index(&parts.kernel)?.contains_key("mei_gsc"))
 }
 
 /// Returns the error for a `kernel` without the required module `name`.
@@ -119,7 +118,7 @@ pub fn add(
     tools: &Tools,
     scratch: &Path,
 ) -> Result<Vec<String>> {
-    let files = index(&kernel.modules)?;
+    let files = index(kernel)?;
     let built_in = built_in(&kernel.modules)?;
     let mut done = BTreeMap::new();
     let mut todo = Vec::new();
@@ -131,6 +130,7 @@ pub fn add(
         }
     }
     todo.extend(modules.wanted.iter().filter(|name| files.contains_key(**name)).map(|name| (*name).to_owned()));
+    todo.extend(kernel.own_modules.keys().cloned());
     let mut todo: Vec<(String, Option<String>)> = todo.into_iter().map(|name| (name, None)).collect();
     let base = format!("lib/modules/{}", kernel.release);
     let staged = scratch.join(&base);
@@ -138,15 +138,15 @@ pub fn add(
         if done.contains_key(&name) || built_in.contains(&name) {
             continue;
         }
-        let path = files.get(&name).with_context(|| {
+        let ModuleFile { place, source } = files.get(&name).with_context(|| {
             let user = user.unwrap_or_default();
             let (release, folder) = (&kernel.release, kernel.modules.display());
             format!("kernel {release} has no module {name}, which {user} depends on: {folder} is incomplete, run `make modules_install` again")
         })?;
-        let bytes = unpacked(&kernel.modules.join(path))?;
-        let further = dependencies(&bytes).with_context(|| format!("{} is corrupt", path.display()))?;
+        let bytes = unpacked(source)?;
+        let further = dependencies(&bytes).with_context(|| format!("{} is corrupt", source.display()))?;
         todo.extend(further.into_iter().map(|module| (module, Some(name.clone()))));
-        let plain = uncompressed_name(path);
+        let plain = uncompressed_name(place);
         let target = staged.join(&plain);
         fs::create_dir_all(target.parent().unwrap_or(&staged))?;
         fs::write(target, bytes)?;
@@ -164,131 +164,9 @@ pub fn add(
     Ok(done.into_keys().collect())
 }
 
-/// Maps module names (with `_`) to paths relative to `modules`.
-fn index(modules: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let mut index = BTreeMap::new();
-    let mut todo = vec![modules.to_owned()];
-    while let Some(folder) = todo.pop() {
-        let entries = fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
-        for entry in entries {
-            let entry = entry?;
-            // Symbolic links are not followed: `build` and `source` point to a kernel tree.
-            if entry.file_type()?.is_dir() {
-                todo.push(entry.path());
-            } else if let Some(name) = module_name(&entry.file_name().to_string_lossy()) {
-                index.insert(name, entry.path().strip_prefix(modules)?.to_owned());
-            }
-        }
-    }
-    Ok(index)
-}
-
-fn module_name(file: &str) -> Option<String> {
-    let (name, rest) = file.split_once(".ko")?;
-    (rest.is_empty() || rest.starts_with('.')).then(|| name.replace('-', "_"))
-}
-
-fn uncompressed_name(path: &Path) -> PathBuf {
-    match path.extension().is_some_and(|extension| extension == "ko") {
-        true => path.to_owned(),
-        false => path.with_extension(""),
-    }
-}
-
-fn built_in(modules: &Path) -> Result<BTreeSet<String>> {
-    let path = modules.join("modules.builtin");
-    let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-    Ok(text.lines().filter_map(|line| module_name(line.rsplit('/').next()?)).collect())
-}
-
-/// Reads a module file and decompresses it.
-pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    let mut plain = Vec::new();
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let unpacked = match extension {
-        "ko" => return Ok(bytes),
-        "gz" => {
-            flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut plain).map_err(anyhow::Error::from)
-        }
-        "xz" => lzma_rust2::XzReader::new(bytes.as_slice(), true).read_to_end(&mut plain).map_err(anyhow::Error::from),
-        "zst" => ruzstd::decoding::StreamingDecoder::new(bytes.as_slice())
-            .map_err(anyhow::Error::from)
-            .and_then(|mut reader| Ok(reader.read_to_end(&mut plain)?)),
-        _ => bail!("{} has an unknown compression format (supported: gz, xz, zst)", path.display()),
-    };
-    unpacked.with_context(|| format!("{} is corrupt", path.display()))?;
-    Ok(plain)
-}
-
-/// Returns the modules that a module depends on, from `depends=` in its `.modinfo`. Soft dependencies are not included.
-fn dependencies(bytes: &[u8]) -> Result<Vec<String>> {
-    let elf = Elf::parse(bytes)?;
-    let section = elf.section_headers.iter().find(|header| elf.shdr_strtab.get_at(header.sh_name) == Some(".modinfo"));
-    let range = section.and_then(|header| header.file_range()).context("no .modinfo")?;
-    let info = bytes.get(range).context(".modinfo lies outside the file")?;
-    let fields = info.split(|byte| *byte == 0).filter_map(|field| std::str::from_utf8(field).ok());
-    let names = fields.filter_map(|field| field.strip_prefix("depends=")).flat_map(|list| list.split(','));
-    Ok(names.filter(|name| !name.is_empty()).map(|name| name.replace('-', "_")).collect())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
-
-    #[test]
-    fn file_names_give_module_names() {
-        assert_eq!(module_name("mei-gsc.ko.xz").unwrap(), "mei_gsc");
-        assert_eq!(module_name("xe.ko").unwrap(), "xe");
-        assert_eq!(module_name("modules.kot"), None);
-        assert_eq!(uncompressed_name(Path::new("kernel/a/xe.ko.xz")), Path::new("kernel/a/xe.ko"));
-        assert_eq!(uncompressed_name(Path::new("kernel/a/xe.ko")), Path::new("kernel/a/xe.ko"));
-    }
-
-    #[test]
-    fn built_in_modules_are_known() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("modules.builtin"), "kernel/drivers/virtio/virtio-pci.ko\n").unwrap();
-        assert!(built_in(folder.path()).unwrap().contains("virtio_pci"));
-    }
-
-    #[test]
-    fn unknown_compression_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.ko.lz4");
-        fs::write(&path, "x").unwrap();
-        assert!(unpacked(&path).unwrap_err().to_string().contains("unknown compression"));
-    }
-
-    /// Every format of the kernel's build (CONFIG_MODULE_COMPRESS_*) decompresses to the same bytes; corruption is
-    /// reported.
-    #[test]
-    fn modules_of_every_compression_are_unpacked() {
-        let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        gzip.write_all(&plain).unwrap();
-        let mut xz = lzma_rust2::XzWriter::new(Vec::new(), lzma_rust2::XzOptions::with_preset(1)).unwrap();
-        xz.write_all(&plain).unwrap();
-        let zstd = ruzstd::encoding::compress_to_vec(plain.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
-        let folder = tempfile::tempdir().unwrap();
-        for (name, bytes) in [
-            ("x.ko", plain.clone()),
-            ("x.ko.gz", gzip.finish().unwrap()),
-            ("x.ko.xz", xz.finish().unwrap()),
-            ("x.ko.zst", zstd),
-        ] {
-            let path = folder.path().join(name);
-            fs::write(&path, &bytes).unwrap();
-            assert!(unpacked(&path).unwrap() == plain, "{name}");
-            assert_eq!(uncompressed_name(Path::new(name)), Path::new("x.ko"));
-            if name != "x.ko" {
-                fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-                assert!(unpacked(&path).unwrap_err().to_string().ends_with("is corrupt"), "{name}");
-            }
-        }
-    }
 
     /// Creates a kernel with the modules `files` and the built-in modules `built_in`.
     fn kernel(folder: &Path, files: &[&str], built_in: &[&str]) -> Kernel {
@@ -299,7 +177,13 @@ mod tests {
         }
         let lines: String = built_in.iter().map(|name| format!("kernel/{name}.ko\n")).collect();
         fs::write(modules.join("modules.builtin"), lines).unwrap();
-        Kernel { image: folder.join("bzImage"), modules, release: "7.2.0-dev".into(), hz: None }
+        Kernel {
+            image: folder.join("bzImage"),
+            modules,
+            release: "7.2.0-dev".into(),
+            hz: None,
+            own_modules: BTreeMap::new(),
+        }
     }
 
     /// Only the driver of the run is required; the error names a missing module and the option that builds it.
