@@ -213,6 +213,7 @@ impl Args {
             posted_writes: options.posted_writes,
             bars: BarSpace::of(options.integrated),
             memory: self.memory,
+            number: 1,
         };
         let mut arguments = Connection::at(String::new(), dir, PathBuf::new().into(), functions).qemu;
         let folder = dir.join(OPERATOR).to_string_lossy().replace(',', ",,");

@@ -96,6 +96,11 @@ pub struct ServeArgs {
     /// The default is 00:10.0, with --pci-port 01:00.0, for an integrated GPU 00:02.0
     #[arg(long, value_name = "BUS:DEV.FN")]
     pf_address: Option<PciAddress>,
+    /// Number of this card among several of one guest. From 2 on, the printed QEMU arguments are to be added to those of card 1:
+    /// only the card's devices, with IDs and addresses of their own. Card 2 is at 00:08.0, with --pci-port card N behind the
+    /// port at 00:(0f + N).0
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    card_number: u8,
     /// Print QEMU arguments with the card behind a PCI Express root port, as in guests of libvirt
     #[arg(long)]
     pci_port: bool,
@@ -170,10 +175,28 @@ impl ServeArgs {
         if integrated && self.pci_port {
             bail!("the card {card} {ON_ROOT_BUS}");
         }
+        match self.card_number {
+            0 | 1 => {}
+            _ if integrated => bail!("an integrated GPU is the only one of its guest, at 00:02.0: omit --card-number"),
+            _ if self.viommu.is_some() && self.vfs != 0 && !self.split => {
+                bail!(
+                    "with --viommu, VFs can be in the guest of the PF of card 1 only: omit --card-number, --viommu or --vfs"
+                )
+            }
+            3.. if !self.pci_port && self.pf_address.is_none() => {
+                bail!(
+                    "card {} of a guest has no place of its own on the root bus: add --pci-port or --pf-address",
+                    self.card_number
+                )
+            }
+            _ => {}
+        }
         Ok(if integrated {
             Place::INTEGRATED
         } else if self.pci_port {
-            Place::FREE.behind_port(window(model, vfs)?)
+            Place::behind_port_of_card(self.card_number, window(model, vfs)?)
+        } else if self.card_number > 1 {
+            Place::SECOND
         } else {
             Place::FREE
         })
@@ -295,6 +318,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
         posted_writes,
         bars,
         memory: connection::MEMORY,
+        number: arguments.card_number,
     };
     let metrics_url = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
     let connection = Connection::new(name, &dir, functions, metrics_url);

@@ -23,6 +23,8 @@ const NO_POSTED_WRITES: &str = "x-no-posted-writes";
 /// Slot of the card in a guest with devices of the user: QEMU assigns slots from 1 on to disks, NICs and other devices
 /// without an explicit address before the card's functions. With 63 VFs the last slot is 17 (hex).
 const FREE_SLOT: u8 = 0x10;
+/// Slot of a second card in such a guest: with 63 VFs the last slot is f (hex).
+const SECOND_SLOT: u8 = 8;
 /// Slot of an integrated GPU, as on hardware.
 const INTEGRATED_SLOT: u8 = 2;
 /// Slot of the card in the guests of `arctic boot`.
@@ -75,8 +77,14 @@ pub fn machine(memory: u32, processor: &str, bars: BarSpace) -> Vec<String> {
         .collect()
 }
 
-/// ID of the card's root port.
-const PORT: &str = "card-port";
+/// QEMU's ID of what has this `name` in the arguments of the first card of a guest, for card `number`: `pf`, `card2-pf`.
+pub fn id(number: u8, name: &str) -> String {
+    match number {
+        0 | 1 => name.to_owned(),
+        _ => format!("card{number}-{name}"),
+    }
+}
+
 /// Chassis of the root port: not one of those that users and libvirt count from 1.
 const CHASSIS: u8 = 239;
 
@@ -85,6 +93,8 @@ const CHASSIS: u8 = 239;
 pub struct RootPort {
     /// Device and function number of the port.
     devfn: u8,
+    /// Number of the card among those of the guest, from 1: its slot in the chassis.
+    card: u8,
     window: Window,
 }
 
@@ -98,12 +108,21 @@ pub struct Window {
 }
 
 impl RootPort {
+    fn id(self) -> String {
+        match self.card {
+            0 | 1 => "card-port".into(),
+            number => id(number, "port"),
+        }
+    }
+
     /// QEMU's arguments for the port. Firmware sizes the windows of a bridge by the BARs that it finds, and VF BARs, which
     /// are in the SR-IOV capability, are not among them. All functions are on one bus, so no further bus numbers are
     /// reserved.
     fn arguments(self) -> [String; 2] {
         let (slot, function) = (self.devfn >> 3, self.devfn & 7);
-        let mut port = format!("pcie-root-port,id={PORT},bus=pcie.0,addr={slot:x}.{function},chassis={CHASSIS},slot=1");
+        let (id, card) = (self.id(), self.card);
+        let mut port =
+            format!("pcie-root-port,id={id},bus=pcie.0,addr={slot:x}.{function},chassis={CHASSIS},slot={card}");
         for (name, bytes) in [("pref64-reserve", self.window.prefetchable), ("mem-reserve", self.window.other)] {
             // Firmware rounds a window up to its alignment, which is at most its largest BAR.
             let Some(bytes) = (bytes != 0).then(|| bytes.next_power_of_two()) else { continue };
@@ -130,6 +149,8 @@ impl Place {
     pub const FIRST: Self = Self::on_root_bus(FIRST_SLOT);
     /// On the root bus, behind the slots that QEMU assigns to devices of the user: at 00:10.0.
     pub const FREE: Self = Self::on_root_bus(FREE_SLOT);
+    /// Of a second card on the root bus: at 00:08.0, which leaves the slots up to 0f to its VFs.
+    pub const SECOND: Self = Self::on_root_bus(SECOND_SLOT);
     /// An integrated GPU, at 00:02.0.
     pub const INTEGRATED: Self = Self::on_root_bus(INTEGRATED_SLOT);
 
@@ -140,7 +161,14 @@ impl Place {
     /// Behind a root port at this place, which must be on the root bus. The bus has number 1 if no other bridge of the root
     /// bus is at a lower address.
     pub fn behind_port(self, window: Window) -> Self {
-        Self { bus: 1, devfn: 0, port: Some(RootPort { devfn: self.devfn, window }) }
+        Self { bus: 1, devfn: 0, port: Some(RootPort { devfn: self.devfn, card: 1, window }) }
+    }
+
+    /// Behind the root port of card `number` of a guest, from 1, each of which has a port at the slot after that of the one
+    /// before. The buses have the numbers of the cards if no other bridge of the root bus is at a lower address.
+    pub fn behind_port_of_card(number: u8, window: Window) -> Self {
+        let slot = FREE_SLOT.saturating_add(number.saturating_sub(1));
+        Self { bus: number, devfn: 0, port: Some(RootPort { devfn: slot << 3, card: number, window }) }
     }
 
     /// QEMU's arguments for the root port; none without one. They must precede those of the functions.
@@ -161,13 +189,13 @@ impl Place {
     }
 
     /// QEMU's name of the bus, and the address on it, of function `index`.
-    pub fn on_bus(self, index: u8) -> (&'static str, String) {
+    pub fn on_bus(self, index: u8) -> (String, String) {
         let (bus, devfn) = self.of(index);
         let bus = match (bus, self.port) {
-            (_, Some(_)) => PORT,
-            (0, None) => "pcie.0",
+            (_, Some(port)) => port.id(),
+            (0, None) => "pcie.0".into(),
             // Behind a root port that the user adds: a placeholder for the port's ID.
-            (_, None) => "PORT",
+            (_, None) => "PORT".into(),
         };
         (bus, format!("{:x}.{}", devfn >> 3, devfn & 7))
     }
@@ -276,9 +304,9 @@ mod tests {
         assert_eq!(addresses(Place::FIRST), wanted(["00:01.0", "00:01.1", "00:01.7", "00:02.0", "00:08.7"]));
         assert_eq!(addresses(Place::FREE), wanted(["00:10.0", "00:10.1", "00:10.7", "00:11.0", "00:17.7"]));
         assert_eq!(Place::FIRST.address(0), arctic_guest_agent::pci_address::CARD_ADDRESS);
-        assert_eq!(Place::FREE.on_bus(9), ("pcie.0", "11.1".into()));
+        assert_eq!(Place::FREE.on_bus(9), ("pcie.0".into(), "11.1".into()));
         assert_eq!(Place::INTEGRATED.address(0), "0000:00:02.0");
-        assert_eq!(Place { bus: 3, devfn: 0, port: None }.on_bus(0), ("PORT", "0.0".into()));
+        assert_eq!(Place { bus: 3, devfn: 0, port: None }.on_bus(0), ("PORT".into(), "0.0".into()));
     }
 
     /// VFs follow the PF on the port's bus, and the window has room for their BARs. BARs that are not prefetchable have a
@@ -293,7 +321,9 @@ mod tests {
             [0, 8, 63].map(|index| place.address(index)),
             ["01:00.0", "01:01.0", "01:07.7"].map(|end| format!("0000:{end}"))
         );
-        assert_eq!((place.on_bus(0), place.on_bus(63)), (("card-port", "0.0".into()), ("card-port", "7.7".into())));
+        let on_port = |address: &str| ("card-port".to_owned(), address.to_owned());
+        assert_eq!((place.on_bus(0), place.on_bus(63)), (on_port("0.0"), on_port("7.7")));
+        assert_eq!(Place::behind_port_of_card(1, window), Place::FREE.behind_port(window));
         let window = Window { prefetchable: 1 << 30, other: 48 << 20 };
         let [_, port] = &Place::FREE.behind_port(window).arguments()[..] else { panic!("two arguments") };
         assert!(port.contains(",addr=10.0,") && port.ends_with(",pref64-reserve=1024M,mem-reserve=64M"), "{port}");

@@ -33,6 +33,8 @@ pub struct Connection {
     /// QEMU's arguments for the guest of each VF, if VFs have separate guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qemu_vfs: Vec<Vec<String>>,
+    /// [`Functions::number`].
+    card_number: u8,
 }
 
 /// How the card's functions are presented to guests.
@@ -54,6 +56,9 @@ pub struct Functions {
     pub bars: BarSpace,
     /// Memory of each guest in MiB.
     pub memory: u32,
+    /// Number of the card among those of the guest, from 1. The arguments of a second and further card are added to those of
+    /// the first: they have IDs of their own, and no machine.
+    pub number: u8,
 }
 
 #[derive(Serialize)]
@@ -74,8 +79,8 @@ impl Functions {
     fn device(&self, (place, index): (Place, u8), id: &str, socket: &PrintedPath, alone: bool) -> [String; 2] {
         let (bus, address) = place.on_bus(index);
         Device {
-            id,
-            at: (bus, &address),
+            id: &devices::id(self.number, id),
+            at: (&bus, &address),
             socket: &socket.to_string_lossy(),
             multifunction: !alone,
             posted_writes: self.posted_writes,
@@ -85,10 +90,14 @@ impl Functions {
 
     /// QEMU's arguments for a guest with these functions `at` a place.
     fn machine(&self, at: Place, functions: impl IntoIterator<Item = [String; 2]>) -> Vec<String> {
+        let functions = at.arguments().into_iter().chain(functions.into_iter().flatten());
+        if self.number > 1 {
+            return functions.collect();
+        }
         let iommu = self.viommu.map_or_else(Default::default, Viommu::arguments);
         let further = NO_DEFAULTS.iter().chain(iommu.as_flattened()).map(ToString::to_string);
         let machine = devices::machine(self.memory, devices::PROCESSOR, self.bars).into_iter().chain(further);
-        machine.chain(at.arguments()).chain(functions.into_iter().flatten()).collect()
+        machine.chain(functions).collect()
     }
 }
 
@@ -142,6 +151,7 @@ impl Connection {
             metrics: None,
             qemu,
             qemu_vfs,
+            card_number: functions.number,
         }
     }
 
@@ -160,7 +170,10 @@ impl Connection {
         if let Some(metrics) = &self.metrics {
             text += &format!("Metrics: {metrics}\n");
         }
-        let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
+        let qemu = match self.card_number {
+            0 | 1 => "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)",
+            _ => "Arguments for qemu-system-x86_64 after those of the first card",
+        };
         if !self.qemu.is_empty() {
             let guest = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };
             text += &format!("{qemu}{guest}:\n  {}\n", lines(&self.qemu));
@@ -195,6 +208,7 @@ mod tests {
             posted_writes: true,
             bars: BarSpace::High,
             memory: MEMORY,
+            number: 1,
         }
     }
 
@@ -288,6 +302,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// QEMU accepts the arguments of several cards together: one machine, one memory, and no ID, address or slot of a chassis
+    /// twice.
+    #[test]
+    fn several_cards_have_their_own_ids_and_addresses() {
+        let window = Window { prefetchable: 1 << 35, other: 0 };
+        let behind = |number| Functions {
+            place: Place::behind_port_of_card(number, window),
+            number,
+            ..functions(7, Topology::Together)
+        };
+        let beside = |number, place| Functions { place, number, ..functions(63, Topology::Together) };
+        let ports = [1, 2, 3].map(behind);
+        let on_root_bus = [beside(1, Place::FREE), beside(2, Place::SECOND)];
+        for cards in [&ports[..], &on_root_bus] {
+            let sets = cards.iter().map(|card| connected(&format!("/c{}", card.number), *card).qemu);
+            let all: Vec<String> = sets.flatten().collect();
+            let count = |start: &str| all.iter().filter(|argument| argument.starts_with(start)).count();
+            assert_eq!((count("q35"), count("memory-backend-memfd"), count("-nic")), (1, 1, 1), "{all:?}");
+            let devices = devices(&all);
+            let places: Vec<_> = devices.iter().map(|device| (device["bus"].clone(), device["addr"].clone())).collect();
+            let ports: Vec<Vec<&str>> = all
+                .iter()
+                .filter(|argument| argument.starts_with("pcie-root-port"))
+                .map(|port| port.split(',').collect())
+                .collect();
+            let field =
+                |port: &[&str], name: &str| port.iter().find(|field| field.starts_with(name)).map(|f| f.to_string());
+            let ids = devices.iter().map(|device| device["id"].as_str().unwrap().to_owned());
+            let ids: Vec<_> = ids.chain(ports.iter().filter_map(|port| field(port, "id="))).collect();
+            let slots: Vec<_> = ports.iter().map(|port| (field(port, "chassis="), field(port, "slot="))).collect();
+            for n in 0..devices.len() {
+                assert!(!places[..n].contains(&places[n]), "{:?}", places[n]);
+            }
+            for n in 0..ids.len() {
+                assert!(!ids[..n].contains(&ids[n]), "{}", ids[n]);
+            }
+            for n in 0..slots.len() {
+                assert!(!slots[..n].contains(&slots[n]), "{:?}", slots[n]);
+            }
+        }
+        let second = connected("/c2", behind(2));
+        assert_eq!(devices(&second.qemu)[1]["id"], "card2-vf1");
+        assert!(second.text().contains("after those of the first card:\n  -device pcie-root-port,id=card2-port,"));
     }
 
     /// QEMU waits for writes of a card whose drivers expect it, and of no other.
