@@ -121,8 +121,9 @@ pub struct ServeArgs {
     /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
     #[arg(long, value_name = "HOW", value_enum)]
     unmodelled: Option<UnmodelledOption>,
-    /// Serve the card's state at http://ADDRESS/metrics in the format of OpenMetrics; ADDRESS is one of the loopback
-    /// interface, like 127.0.0.1:9617, so each user of this host can read it. With port 0 a free port is chosen
+    /// Serve the card's state at http://ADDRESS/metrics in the format of OpenMetrics, and a health check at
+    /// http://ADDRESS/healthz, which answers 200 while the card serves; ADDRESS is one of the loopback interface, like
+    /// 127.0.0.1:9617, so each user of this host can read it. With port 0 a free port is chosen
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     metrics: Option<SocketAddr>,
     /// Print the supported device, cards and options as one JSON document, and exit; all other options are ignored

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! An HTTP server for the metrics of a card, on an address of the loopback interface. It answers `GET /metrics` and closes
-//! the connection; number of connections, length of a request and time are limited, and silent clients give way to others.
+//! An HTTP server for the metrics and the health of a card, on an address of the loopback interface. It answers `GET
+//! /metrics` and `GET /healthz` and closes the connection; number of connections, length of a request and time are limited,
+//! and silent clients give way to others.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::io::{self, ErrorKind};
@@ -71,6 +72,8 @@ impl Drop for Server {
 enum Request {
     /// `GET /metrics`.
     Metrics,
+    /// `GET /healthz`.
+    Health,
     /// A request that is answered with this status line's code and reason.
     Refused(&'static str),
 }
@@ -82,6 +85,11 @@ fn serve(client: &Client<TcpStream>, status: &dyn Fn() -> Status) -> io::Result<
             Ok(text) => ("200 OK", OPENMETRICS, text),
             Err(error) => ("500 Internal Server Error", "text/plain", format!("{error}\n")),
         },
+        // A card that does not return a snapshot is not healthy: the client's time limit ends its probe.
+        Request::Health => {
+            drop(status());
+            ("200 OK", "text/plain", "ok\n".to_owned())
+        }
         Request::Refused(code) => (code, "text/plain", format!("{code}\n")),
     };
     client.answer(|| send(client.stream(), TIME_LIMIT, answer(code, kind, &body).as_bytes()))
@@ -132,6 +140,7 @@ fn parse(received: &[u8]) -> Option<Request> {
     let path = request.path.and_then(|path| path.split('?').next());
     Some(match (request.method, path) {
         (Some("GET"), Some("/metrics")) => Request::Metrics,
+        (Some("GET"), Some("/healthz")) => Request::Health,
         (Some("GET"), _) => Request::Refused("404 Not Found"),
         _ => Request::Refused("405 Method Not Allowed"),
     })
@@ -218,6 +227,7 @@ mod tests {
         for (bytes, expected) in [
             (GET, Some(Request::Metrics)),
             (b"GET /metrics?x=1 HTTP/1.0\r\n\r\n", Some(Request::Metrics)),
+            (b"GET /healthz HTTP/1.1\r\n\r\n", Some(Request::Health)),
             (b"GET / HTTP/1.1\r\n\r\n", refused("404 Not Found")),
             (b"POST /metrics HTTP/1.1\r\n\r\n", refused("405 Method Not Allowed")),
             (b"\x16\x03\x01\x00\x00", refused("400 Bad Request")),

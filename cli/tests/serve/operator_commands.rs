@@ -3,7 +3,7 @@
 //! `arctic status --watch`, filters of `arctic trace`, metrics.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::ptr;
@@ -280,15 +280,18 @@ fn metrics_are_served_over_http() {
     let document: serde_json::Value = serde_json::from_str(served.first_line()).unwrap();
     let url = document["metrics"].as_str().unwrap();
     let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
-    let scrape = || {
+    let get = |path: &str| {
         let mut client = std::net::TcpStream::connect(address).unwrap();
-        std::io::Write::write_all(&mut client, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        write!(client, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         let mut text = String::new();
         client.read_to_string(&mut text).unwrap();
         text
     };
+    let scrape = || get("/metrics");
     let text = scrape();
     assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
+    let text_of_health = get("/healthz");
+    assert!(text_of_health.starts_with("HTTP/1.1 200 OK\r\n") && text_of_health.ends_with("\r\n\r\nok\n"));
     assert!(text.contains("\narctic_function_connected{function=\"pf\"} 0\n"), "{text}");
     let mut pf = connect(temp.as_path(), "pf").unwrap();
     pf.region_read(CONFIG, 0, &mut [0; 4]).unwrap();
