@@ -97,8 +97,12 @@ enum Task {
         /// Only configurations with one of these texts in their names
         only: Vec<String>,
     },
-    /// Carry out the worked examples of docs/recipes.md in a copy of the repository
-    Recipes,
+    /// Carry out the worked examples of docs/recipes.md in a copy of the repository, and the commands of other documents,
+    /// with guests
+    Recipes {
+        /// Only documents with one of these texts in their names
+        only: Vec<String>,
+    },
     /// Check that the paths, functions, types and tests that documents name in backticks exist
     Documents,
     /// Check that every source file starts with the licence line
@@ -131,7 +135,7 @@ fn main() -> ExitCode {
         Task::Tools { names } => tools::install(&names),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Fidelity(arguments) => fidelity::run(&arguments),
-        Task::Recipes => recipes::check(),
+        Task::Recipes { only } => recipes::check(&only),
         Task::Documents => documents::check(),
         Task::Spdx => spdx::check(),
         Task::Programs { only } => programs::run(&only),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Carries out the worked examples of `docs/recipes.md` in a copy of the repository: what the page tells a reader to
+//! Carries out the instructions of documents: the worked examples of `docs/recipes.md` in a copy of the repository, and
+//! commands of other pages in an empty folder, with the program `arctic` in the search path. What a page tells a reader to
 //! write and to run is written and run literally, so that the page cannot be out of date.
 //!
 //! A sentence that begins a paragraph or a list item, and the block of code behind it, are one instruction:
@@ -10,20 +11,26 @@
 //! Instead of `TEXT` in `PATH`:       replaces the text
 //! At the end of `PATH`:              appends the block
 //! `PATH`, a new file:                writes the block to it
-//! Run:                               runs each line of the block in the copy
+//! Run:                               runs the block as a script
 //! ```
 //!
-//! LINE and TEXT must be in the file once; leading spaces of a line do not matter, and the block gets them too.
+//! LINE and TEXT must be in the file once; leading spaces of a line do not matter, and the block gets them too. A block of
+//! `docs/recipes.md` without an instruction is an error; other pages have blocks that are not carried out.
 
-use std::fs;
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::Command;
+use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{copy, root};
 
-/// The page.
+/// The page of which every block is an instruction.
 const PAGE: &str = "docs/recipes.md";
+
+/// Pages with commands that start cards and guests.
+const GUEST_PAGES: [&str; 4] = ["docs/debugging.md", "docs/integrated.md", "docs/nested.md", "docs/sriov.md"];
 
 /// A change of a file, or commands.
 #[derive(Debug, PartialEq, Eq)]
@@ -81,9 +88,9 @@ fn instruction(line: &str) -> Option<Instruction<'_>> {
     }
 }
 
-/// The steps of a page. A block of code without an instruction is an error: a reader would not know what to do with it.
-fn steps(page: &str) -> Result<Vec<Step<'_>>> {
-    let mut steps = Vec::new();
+/// The blocks of code of a page, each with its instruction, if it has one.
+fn blocks(page: &str) -> Vec<(usize, &str, Option<Instruction<'_>>, String)> {
+    let mut blocks = Vec::new();
     let mut before = "";
     let mut lines = page.lines().enumerate();
     while let Some((n, line)) = lines.next() {
@@ -91,14 +98,28 @@ fn steps(page: &str) -> Result<Vec<Step<'_>>> {
             before = if line.trim().is_empty() { before } else { line };
             continue;
         };
-        let at = n.saturating_add(1);
         let block = lines.by_ref().map(|(_, line)| line).take_while(|line| !line.trim_start().starts_with("```"));
         let block = block.map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect();
-        let instruction = instruction(before).with_context(|| format!("{PAGE}:{at}: `{before}` is no instruction"))?;
-        steps.push(Step { at, instruction, block });
+        blocks.push((n.saturating_add(1), before, instruction(before), block));
         before = "";
     }
-    Ok(steps)
+    blocks
+}
+
+/// The steps of [`PAGE`]. A block of code without an instruction is an error: a reader would not know what to do with it.
+fn steps(page: &str) -> Result<Vec<Step<'_>>> {
+    let step = |(at, before, instruction, block)| {
+        let instruction: Option<Instruction<'_>> = instruction;
+        let instruction = instruction.with_context(|| format!("{PAGE}:{at}: `{before}` is no instruction"))?;
+        Ok(Step { at, instruction, block })
+    };
+    blocks(page).into_iter().map(step).collect()
+}
+
+/// The steps of one of [`GUEST_PAGES`].
+fn steps_with_guests(page: &str) -> Vec<Step<'_>> {
+    let step = |(at, _, instruction, block)| Some(Step { at, instruction: instruction?, block });
+    blocks(page).into_iter().filter_map(step).collect()
 }
 
 /// `text` after the change; an error says what is not there, or more than once.
@@ -141,32 +162,58 @@ fn changed(text: &str, step: &Step<'_>) -> Result<String> {
     }
 }
 
-/// Carries out the page in `target/recipes/tree`, and builds in `target/recipes/build`.
-pub fn check() -> Result<()> {
-    let page = fs::read_to_string(root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
-    let steps = steps(&page)?;
-    let (folder, build) = (root().join("target/recipes/tree"), root().join("target/recipes/build"));
-    copy::write(&folder, |_| None)?;
-    for step in &steps {
+/// Carries out the steps of `page` in `folder`, with these variables for commands.
+fn carry_out(page: &str, steps: &[Step<'_>], folder: &Path, environment: &[(&str, &OsStr)]) -> Result<()> {
+    for step in steps {
         let Some(path) = step.instruction.path() else {
-            for line in step.block.lines() {
-                eprintln!("{PAGE}:{}: {line}", step.at);
-                let mut shell = Command::new("sh");
-                shell.args(["-ec", line]).current_dir(&folder).env("CARGO_TARGET_DIR", &build);
-                let status = shell.status().context("cannot run sh")?;
-                ensure!(status.success(), "{PAGE}:{}: `{line}` failed: {status}", step.at);
-            }
+            eprintln!("{page}:{}:\n{}", step.at, step.block.trim_end());
+            let mut shell = Command::new("sh");
+            shell.args(["-ec", &step.block]).current_dir(folder).envs(environment.iter().copied());
+            let status = shell.status().context("cannot run sh")?;
+            ensure!(status.success(), "{page}:{}: the script failed: {status}", step.at);
             continue;
         };
         let file = folder.join(path);
         let old = match step.instruction {
             Instruction::Create { .. } => {
-                ensure!(!file.exists(), "{PAGE}:{}: {path} exists", step.at);
+                ensure!(!file.exists(), "{page}:{}: {path} exists", step.at);
                 String::new()
             }
-            _ => fs::read_to_string(&file).with_context(|| format!("{PAGE}:{}: cannot read {path}", step.at))?,
+            _ => fs::read_to_string(&file).with_context(|| format!("{page}:{}: cannot read {path}", step.at))?,
         };
         fs::write(&file, changed(&old, step)?).with_context(|| format!("cannot write {path}"))?;
+    }
+    Ok(())
+}
+
+fn read(page: &str) -> Result<String> {
+    fs::read_to_string(root().join(page)).with_context(|| format!("cannot read {page}"))
+}
+
+/// Carries out the pages with a name that contains one of `only`; all if it is empty. [`PAGE`] is carried out in
+/// `target/recipes/tree` and built in `target/recipes/build`, another page in an empty folder `target/recipes/PAGE`.
+pub fn check(only: &[String]) -> Result<()> {
+    let wanted = |page: &&str| only.is_empty() || only.iter().any(|name| page.contains(name.as_str()));
+    let top = root().join("target/recipes");
+    for page in [PAGE].iter().filter(|page| wanted(page)) {
+        let folder = top.join("tree");
+        copy::write(&folder, |_| None)?;
+        carry_out(page, &steps(&read(page)?)?, &folder, &[("CARGO_TARGET_DIR", top.join("build").as_os_str())])?;
+    }
+    let pages: Vec<&str> = GUEST_PAGES.into_iter().filter(|page| wanted(&page)).collect();
+    if pages.is_empty() {
+        return Ok(());
+    }
+    let built = Command::new("cargo").args(["build", "--release", "--package", "arctic-cli"]).current_dir(root());
+    ensure!({ built }.status().context("cannot run cargo")?.success(), "the program does not build");
+    let programs = env::join_paths(
+        [root().join("target/release")].into_iter().chain(env::var_os("PATH").iter().flat_map(env::split_paths)),
+    )?;
+    for page in pages {
+        let folder = top.join(Path::new(page).file_stem().unwrap_or_default());
+        drop(fs::remove_dir_all(&folder));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        carry_out(page, &steps_with_guests(&read(page)?), &folder, &[("PATH", &programs)])?;
     }
     Ok(())
 }
@@ -185,7 +232,10 @@ mod tests {
         assert_eq!(found[0].instruction, Instruction::After { line: "    b,", path: "src/a.rs" });
         assert_eq!((found[0].block.as_str(), found[0].at), ("c,\n  d\n", 5));
         assert_eq!((&found[1].instruction, found[1].block.as_str()), (&Instruction::Run, "true\n"));
-        assert!(steps("Some text:\n```\nx\n```\n").unwrap_err().to_string().contains("no instruction"));
+        let mixed = "Some text:\n```\nx\n```\nRun:\n```\ny\n```\n";
+        assert!(steps(mixed).unwrap_err().to_string().contains("no instruction"));
+        let run = Step { at: 6, instruction: Instruction::Run, block: "y\n".into() };
+        assert_eq!(steps_with_guests(mixed), [run]);
     }
 
     #[test]
@@ -201,10 +251,22 @@ mod tests {
         assert_eq!(changed("[1, 2]", &step).unwrap(), "[1, 2, 3]");
     }
 
+    /// The pages with guests have commands, the files of which they write themselves.
+    #[test]
+    fn pages_with_guests_have_commands() {
+        for page in GUEST_PAGES {
+            let text = read(page).unwrap();
+            let steps = steps_with_guests(&text);
+            assert!(steps.iter().any(|step| step.instruction == Instruction::Run), "{page}");
+            let own = |step: &Step<'_>| matches!(step.instruction, Instruction::Run | Instruction::Create { .. });
+            assert!(steps.iter().all(own), "{page}");
+        }
+    }
+
     /// Every instruction of the page fits the sources; the long job `recipes` also builds and tests the result.
     #[test]
     fn the_page_fits_the_sources() {
-        let page = fs::read_to_string(root().join(PAGE)).unwrap();
+        let page = read(PAGE).unwrap();
         let mut files: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
         let steps = steps(&page).unwrap();
         assert!(steps.iter().filter(|step| step.instruction == Instruction::Run).count() >= 3);
