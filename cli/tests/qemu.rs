@@ -82,6 +82,30 @@ fn qemu_starts_with_the_printed_arguments() {
     }
 }
 
+/// The arguments of several cards together make one machine with all of their functions.
+#[test]
+fn qemu_starts_with_the_arguments_of_several_cards() {
+    let cache = Cache::open().unwrap();
+    let qemu = artifacts::obtain(&Own::default(), &cache, &StderrProgress::default()).unwrap().qemu;
+    for (cards, further, functions) in [(2, &["--vfs", "2"][..], 6), (3, &["--vfs", "2", "--pci-port"], 9)] {
+        let dir = tempfile::tempdir().unwrap();
+        let served: Vec<Served> = (1..=cards)
+            .map(|number| {
+                let number = number.to_string();
+                let own = ["--card", "small", "--card-number", &number];
+                let is_last = |line: &str| line.starts_with(' ') && !line.ends_with('\\');
+                serve(&dir.path().join(&number), &[&own[..], further].concat(), is_last)
+            })
+            .collect();
+        let text = served.iter().map(|card| {
+            let lines = card.lines.iter().filter(|line| line.starts_with(' '));
+            lines.map(String::as_str).collect::<Vec<_>>().join("\n")
+        });
+        let found = start(&qemu, &text.collect::<Vec<_>>().join(" \\\n"), "");
+        assert_eq!(found.as_ref().map(|(functions, _)| *functions), Ok(functions), "{further:?}: {found:?}");
+    }
+}
+
 /// The slots of the card's functions do not conflict with devices that the user adds, although QEMU assigns the slots
 /// of those devices before it creates the card's functions.
 #[test]

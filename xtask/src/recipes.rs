@@ -195,20 +195,20 @@ fn read(page: &str) -> Result<String> {
 pub fn check(only: &[String]) -> Result<()> {
     let wanted = |page: &&str| only.is_empty() || only.iter().any(|name| page.contains(name.as_str()));
     let top = root().join("target/recipes");
-    for page in [PAGE].iter().filter(|page| wanted(page)) {
-        let folder = top.join("tree");
+    if wanted(&PAGE) {
+        let (folder, build) = (top.join("tree"), top.join("build"));
         copy::write(&folder, |_| None)?;
-        carry_out(page, &steps(&read(page)?)?, &folder, &[("CARGO_TARGET_DIR", top.join("build").as_os_str())])?;
+        carry_out(PAGE, &steps(&read(PAGE)?)?, &folder, &[("CARGO_TARGET_DIR", build.as_os_str())])?;
     }
     let pages: Vec<&str> = GUEST_PAGES.into_iter().filter(|page| wanted(&page)).collect();
     if pages.is_empty() {
         return Ok(());
     }
-    let built = Command::new("cargo").args(["build", "--release", "--package", "arctic-cli"]).current_dir(root());
-    ensure!({ built }.status().context("cannot run cargo")?.success(), "the program does not build");
-    let programs = env::join_paths(
-        [root().join("target/release")].into_iter().chain(env::var_os("PATH").iter().flat_map(env::split_paths)),
-    )?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--release", "--package", "arctic-cli"]).current_dir(root());
+    ensure!(cargo.status().context("cannot run cargo")?.success(), "the program does not build");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let programs = env::join_paths([root().join("target/release")].into_iter().chain(env::split_paths(&path)))?;
     for page in pages {
         let folder = top.join(Path::new(page).file_stem().unwrap_or_default());
         drop(fs::remove_dir_all(&folder));
@@ -261,6 +261,15 @@ mod tests {
             let own = |step: &Step<'_>| matches!(step.instruction, Instruction::Run | Instruction::Create { .. });
             assert!(steps.iter().all(own), "{page}");
         }
+    }
+
+    /// The README says so.
+    #[test]
+    fn the_smallest_blit_has_40_lines() {
+        let text = read("docs/integrated.md").unwrap();
+        let files = steps_with_guests(&text).into_iter().filter(|step| step.instruction != Instruction::Run);
+        let lines: Vec<usize> = files.map(|step| step.block.lines().count()).collect();
+        assert!(matches!(lines[..], [1..=40]), "{lines:?}");
     }
 
     /// Every instruction of the page fits the sources; the long job `recipes` also builds and tests the result.
