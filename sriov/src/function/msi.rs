@@ -39,10 +39,8 @@ impl PciFunction {
     pub(super) fn msi_message(&self) -> Option<MsiMessage> {
         let (msi, layout) = self.msi_layout()?;
         let enabled = self.config.register::<MsiControl>(msi).enable();
-        let address = match layout.wide() {
-            true => self.qword(msi + MSI_ADDRESS),
-            false => self.config.dword(msi + MSI_ADDRESS).into(),
-        };
+        let address =
+            if layout.wide() { self.qword(msi + MSI_ADDRESS) } else { self.config.dword(msi + MSI_ADDRESS).into() };
         enabled.then(|| MsiMessage { address, data: self.config.word(msi + layout.data()).into() })
     }
 

@@ -116,9 +116,10 @@ impl Engine {
             return Ok(());
         }
         let gt = current.gt;
-        let (space, address) = match store.index {
-            true => (Space::Ggtt, gt.status_page(self.id) | store.address & flush::INDEX.mask()),
-            false => (self.space(gt, store.ggtt), store.address),
+        let (space, address) = if store.index {
+            (Space::Ggtt, gt.status_page(self.id) | store.address & flush::INDEX.mask())
+        } else {
+            (self.space(gt, store.ggtt), store.address)
         };
         let last = store.data.saturating_add(1);
         let (value, upper) = match store.operation {

@@ -55,9 +55,10 @@ impl Model for CardProfile {
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
         // Checked before anything is allocated: the card file may request more than the card has.
-        let quotas = match provisioned {
-            true => self.quotas(vfs).map_err(|error| PowerOnError::Resources(error.to_string()))?,
-            false => Vec::new(),
+        let quotas = if provisioned {
+            self.quotas(vfs).map_err(|error| PowerOnError::Resources(error.to_string()))?
+        } else {
+            Vec::new()
         };
         let vf_bar = self.vf_local_memory_bar();
         let (local_file, local) = bar_files::local_memory(self.local_memory).map_err(PowerOnError::Memory)?;

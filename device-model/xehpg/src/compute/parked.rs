@@ -88,10 +88,11 @@ impl ParkedWalkers {
     /// Sets the most bytes of the groups of a function when they are saved, which has no parked walkers.
     pub fn limit(&self, function: Function, saved: usize) {
         let mut state = self.state();
-        match saved < MOST_SAVED_BYTES {
-            true => state.limits.insert(function, saved),
-            false => state.limits.remove(&function),
-        };
+        if saved < MOST_SAVED_BYTES {
+            state.limits.insert(function, saved);
+        } else {
+            state.limits.remove(&function);
+        }
     }
 
     /// The most bytes of the groups of a function when they are saved.

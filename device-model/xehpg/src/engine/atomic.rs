@@ -145,10 +145,10 @@ impl Streamer<'_> {
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
         let dword = |n: usize| u64::from(word(words, n));
         if fields::POST_SYNC.is_set_in(word(words, 0)) {
-            return match compares {
-                true => Operands { first: [dword(3), 0], second: [dword(4), 0] },
-                false => Operands { first: [dword(4) << 32 | dword(3), 0], ..Operands::default() },
-            };
+            if compares {
+                return Operands { first: [dword(3), 0], second: [dword(4), 0] };
+            }
+            return Operands { first: [dword(4) << 32 | dword(3), 0], ..Operands::default() };
         }
         if fields::INLINE_DATA.is_set_in(word(words, 0)) {
             let alternating = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];

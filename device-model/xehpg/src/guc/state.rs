@@ -218,10 +218,7 @@ impl GucState {
     /// Returns the number ([`Context::number`](crate::guc::functions::context::Context::number)) of context `local` of `function`.
     pub fn context_number(&self, function: Function, local: u32) -> Result<u16, Error> {
         let functions = &self.scheduler.functions;
-        let number = match function.is_vf() {
-            true => functions[function].config.contexts.global(local),
-            false => Some(local),
-        };
+        let number = if function.is_vf() { functions[function].config.contexts.global(local) } else { Some(local) };
         let number = number.and_then(|number| u16::try_from(number).ok()).ok_or(Error::InvalidContextIndex)?;
         // The PF's ids may lie in the range of a VF.
         let of_pf = function.is_vf() && functions[Function::PF].contexts.contains_key(&number);

@@ -144,10 +144,10 @@ impl GucState {
             return step;
         }
         if client.interrupt.configured() {
-            match client.interrupt.write(&mut ctx.gam(function)) {
-                true => step.messages |= function.bit(),
-                false if via_client => self.unnotified |= function.bit(),
-                false => {}
+            if client.interrupt.write(&mut ctx.gam(function)) {
+                step.messages |= function.bit();
+            } else if via_client {
+                self.unnotified |= function.bit();
             }
         } else {
             step.interrupts |= function.bit();

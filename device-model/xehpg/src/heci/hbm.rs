@@ -73,10 +73,8 @@ pub const COMMANDS: [Command; 12] = [
         code: 0x10,
         bytes: 4,
         reply: |clients, r| {
-            let status = match clients.is_connected(r[1], r[2]) {
-                true => Status::NotAllowed,
-                false => Status::NotFound,
-            };
+            let connected = clients.is_connected(r[1], r[2]);
+            let status = if connected { Status::NotAllowed } else { Status::NotFound };
             Some(Message::new(&[0x90, r[1], r[2], status as u8, r[3]]).filled(8))
         },
     },

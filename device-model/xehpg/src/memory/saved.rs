@@ -153,10 +153,7 @@ impl SaveState for GgttState<'_> {
         };
         let owned = self.memory.ggtt().load_vf(self.function, indices.clone(), value);
         self.memory.invalidate(self.function.bit());
-        match owned {
-            true => Ok(()),
-            false => Err(RestoreError::invalid::<SavedGgtt>("a page that the function does not own")),
-        }
+        if owned { Ok(()) } else { Err(RestoreError::invalid::<SavedGgtt>("a page that the function does not own")) }
     }
 }
 

@@ -185,9 +185,9 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -
     let address = u64::from(low) | u64::from(high) << 32;
     let reach = reach(guc, ctx);
     let client = &mut guc.of(ctx.function).client;
-    let reachable = |alignment: u64| match reach.contains(&address) && address % alignment == 0 {
-        true => Ok(address),
-        false => Err(Error::InvalidGgttAddress),
+    let reachable = |alignment: u64| {
+        let valid = reach.contains(&address) && address % alignment == 0;
+        if valid { Ok(address) } else { Err(Error::InvalidGgttAddress) }
     };
     if ctx.function.is_vf() && matches!(key, MEMIRQ_STATUS | MEMIRQ_SOURCE) {
         if len != 2 {

@@ -98,10 +98,8 @@ impl DoorbellTable {
 
     /// Disarms the doorbell of a context.
     pub fn deallocate(&mut self, doorbells: &Doorbells, context: GucContextId) -> Reply {
-        match self.release_context(doorbells, context) {
-            true => Ok(Answer::default()),
-            false => Err(Error::InvalidDoorbellId),
-        }
+        let released = self.release_context(doorbells, context);
+        if released { Ok(Answer::default()) } else { Err(Error::InvalidDoorbellId) }
     }
 
     /// Releases the doorbell of a context that is deregistered. Returns whether it had one.
