@@ -39,7 +39,7 @@ fn card() -> VirtualCard {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).expect("guest memory");
     let text = include_str!("../configs/small.toml");
     let text = format!("{text}\n[provision]\nlocal_memory = \"256MiB\"\n");
-    let file = card_file::parse_any("small.toml", &text).expect("a card file");
+    let file = card_file::parse("small.toml", &text).expect("a card file");
     let ram = GuestRam::new(Arc::new(ram));
     let card = VirtualCard::builder(file)
         .vfs(1)

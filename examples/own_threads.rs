@@ -59,7 +59,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // The channel has room for one message: one wakeup is as good as several.
     let (wake, woken) = sync_channel(1);
     let waker = wake.clone();
-    let builder = VirtualCard::builder(card_file::load_any("ivb")?);
+    let builder = VirtualCard::builder(card_file::load("ivb")?);
     let builder = builder.without_threads(move || {
         let _ = waker.try_send(());
     });

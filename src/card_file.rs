@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loads card files by name or path. An invalid file is rejected with a one-line message that gives the line number and
-//! the valid values. A file with `generation` describes an integrated GPU, any other file a Flex card.
+//! the valid values. The key `family` selects the family of GPUs, which determines the other keys.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,6 +14,8 @@ use arctic_device_model::profile::CardProfile;
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 use rustix::fs::{Mode, OFlags, open};
+use serde::Deserialize;
+use toml::de::DeTable;
 
 /// Maximum size of a card file in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -41,6 +43,17 @@ pub enum CardFile {
 }
 
 impl CardFile {
+    /// The profile of a Flex card.
+    ///
+    /// # Errors
+    /// [`CardFileError::Integrated`] if the card is of another family.
+    pub fn flex(self) -> Result<CardProfile, CardFileError> {
+        match self {
+            CardFile::Flex(profile) => Ok(profile),
+            CardFile::Integrated(profile) => Err(CardFileError::Integrated { card: profile.name }),
+        }
+    }
+
     fn model(&self) -> &dyn Model {
         match self {
             CardFile::Flex(profile) => profile,
@@ -112,38 +125,39 @@ pub enum CardFileError {
     /// The card is an integrated GPU, where only Flex cards can be used.
     #[error("the card {card} is an integrated GPU: expected a Flex card, such as {}", BUILT_IN[0].0)]
     Integrated {
-        /// The file.
+        /// Name of the card.
         card: String,
     },
     /// The file is not a valid card file.
-    #[error("{file}{}: {message}", line.map(|line| format!(" line {line}")).unwrap_or_default())]
+    #[error(
+        "{file}{}{}: {message}",
+        line.map(|line| format!(" line {line}")).unwrap_or_default(),
+        family.map(|family| format!(" (family {family})")).unwrap_or_default()
+    )]
     Wrong {
         /// The file.
         file: String,
         /// The invalid line, counted from 1, if the error is on one line.
         line: Option<usize>,
+        /// The family of the card, if it is known.
+        family: Option<&'static str>,
         /// The error and the valid values.
         message: String,
     },
 }
 
-/// Loads `card`, which is a file or the name of a built-in card, and must be a Flex card.
-pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
-    flex(card, load_any(card)?)
-}
-
-/// Loads `card`, which is a file or the name of a built-in card of any family.
-pub fn load_any(card: &str) -> Result<CardFile, CardFileError> {
+/// Loads `card`, which is a file or the name of a built-in card.
+pub fn load(card: &str) -> Result<CardFile, CardFileError> {
     let path = Path::new(card);
     // A file takes precedence over a built-in card of the same name.
     if !path.exists()
         && let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == card)
     {
-        return parse_any(name, text);
+        return parse(name, text);
     }
     let card = card.to_owned();
     match read(path) {
-        Ok(text) => parse_any(&card, &text),
+        Ok(text) => parse(&card, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CardFileError::Unknown { card }),
         Err(error) => Err(CardFileError::Unreadable { card, error }),
     }
@@ -164,39 +178,69 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// The key by which a card file selects its family; its value is checked by the family.
-#[derive(serde::Deserialize)]
+/// A family of GPUs.
 struct Family {
-    generation: Option<toml::Value>,
+    /// Value of the key `family`.
+    name: &'static str,
+    /// Reads the keys of a card.
+    card: fn(toml::Deserializer<'_>) -> Result<CardFile, toml::de::Error>,
 }
 
-/// Returns the profile of a Flex card.
-fn flex(file: &str, card: CardFile) -> Result<CardProfile, CardFileError> {
-    match card {
-        CardFile::Flex(profile) => Ok(profile),
-        CardFile::Integrated(_) => Err(CardFileError::Integrated { card: file.to_owned() }),
+const XEHPG: Family = Family { name: "xehpg", card: |keys| Ok(CardFile::Flex(CardProfile::deserialize(keys)?)) };
+const GEN6: Family =
+    Family { name: "gen6", card: |keys| Ok(CardFile::Integrated(IntegratedProfile::deserialize(keys)?)) };
+
+/// The families.
+const FAMILIES: [Family; 2] = [XEHPG, GEN6];
+
+/// Parses the `text` of a card file; `file` is its name in messages. Logs a warning if the file has no key `family`.
+pub fn parse(file: &str, text: &str) -> Result<CardFile, CardFileError> {
+    let source = Source { file, text };
+    let keys = DeTable::parse(text).map_err(|error| source.wrong(&error, None))?;
+    let (family, warning) = source.family(keys.get_ref())?;
+    if let Some(warning) = warning {
+        log::warn!("{warning}");
     }
+    (family.card)(keys.into()).map_err(|error| source.wrong(&error, Some(family.name)))
 }
 
-/// Parses the `text` of a card file of a Flex card; `file` is its name in messages.
-pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
-    flex(file, parse_any(file, text)?)
+/// A card file that is parsed.
+#[derive(Clone, Copy)]
+struct Source<'s> {
+    file: &'s str,
+    text: &'s str,
 }
 
-/// Parses the `text` of a card file of any family; `file` is its name in messages.
-pub fn parse_any(file: &str, text: &str) -> Result<CardFile, CardFileError> {
-    // A file that cannot be parsed at all is reported by the second parser.
-    let integrated = matches!(toml::from_str(text), Ok(Family { generation: Some(_) }));
-    let card = match integrated {
-        true => toml::from_str(text).map(CardFile::Integrated),
-        false => toml::from_str(text).map(CardFile::Flex),
-    };
-    card.map_err(|error| {
-        let message = one_sentence(error.message());
-        let before = error.span().and_then(|span| text.get(..span.start));
-        let line = before.map(|before| before.matches('\n').count() + 1);
-        CardFileError::Wrong { file: file.into(), line, message }
-    })
+impl Source<'_> {
+    /// Returns the family, and a warning if the file does not name it.
+    fn family(self, keys: &DeTable<'_>) -> Result<(Family, Option<String>), CardFileError> {
+        let Some(value) = keys.get("family") else {
+            // Files for version 0.1.0 name no family: only those of integrated GPUs have a generation.
+            let family = if keys.contains_key("generation") { GEN6 } else { XEHPG };
+            let line = format!("family = \"{}\"", family.name);
+            let warning =
+                format!("{} has no family: add the line `{line}`, which the next version requires", self.file);
+            return Ok((family, Some(warning)));
+        };
+        let family = FAMILIES.into_iter().find(|family| value.get_ref().as_str() == Some(family.name));
+        let unknown = || {
+            let names = FAMILIES.map(|family| format!("\"{}\"", family.name)).join(" or ");
+            let span = value.span();
+            let text = self.text.get(span.clone()).unwrap_or_default();
+            self.wrong_at(Some(span.start), None, &format!("unknown family {text}: expected {names}"))
+        };
+        Ok((family.ok_or_else(unknown)?, None))
+    }
+
+    fn wrong(self, error: &toml::de::Error, family: Option<&'static str>) -> CardFileError {
+        self.wrong_at(error.span().map(|span| span.start), family, error.message())
+    }
+
+    /// The error with this message at an offset in the text.
+    fn wrong_at(self, at: Option<usize>, family: Option<&'static str>, message: &str) -> CardFileError {
+        let line = at.and_then(|at| self.text.get(..at)).map(|before| before.matches('\n').count() + 1);
+        CardFileError::Wrong { file: self.file.into(), line, family, message: one_sentence(message) }
+    }
 }
 
 /// Formats the parser's message as one line of limited length without control characters. The message may quote
@@ -221,22 +265,38 @@ mod tests {
 
     use super::*;
 
+    fn profile(card: &str) -> CardProfile {
+        load(card).unwrap().flex().unwrap()
+    }
+
+    fn integrated(card: &str) -> IntegratedProfile {
+        match load(card).unwrap() {
+            CardFile::Integrated(profile) => profile,
+            other => panic!("{card} is {other:?}"),
+        }
+    }
+
+    /// The text of a built-in card.
+    fn text(card: &str) -> &'static str {
+        BUILT_IN.iter().find(|(name, _)| *name == card).unwrap().1
+    }
+
     #[test]
     fn built_in_card_files_have_the_expected_values() {
-        let flex = load("flex170").unwrap();
+        let flex = profile("flex170");
         assert_eq!((flex.local_memory, flex.revision), (16 << 30, 8));
         assert_eq!((flex.fuses.vdbox_mask, flex.fuses.vebox_mask, flex.frequency.rp0), (5, 3, 2050));
         assert!((0..4).all(|n| flex.has_compute(n)) && !flex.has_compute(4));
         assert_eq!((0..8).filter(|n| flex.has_video_decode(*n)).collect::<Vec<_>>(), [0, 2]);
         assert_eq!((0..8).filter(|n| flex.has_video_enhance(*n)).collect::<Vec<_>>(), [0, 1]);
-        let flex140 = load("flex140").unwrap();
+        let flex140 = profile("flex140");
         assert_eq!((flex140.die.name, flex140.device, flex140.revision), ("dg2-g11", 0x56c1, 5));
         assert_eq!((flex140.local_memory, flex140.local_memory_bar()), (6 << 30, 8 << 30));
         assert_eq!((0..4).filter(|n| flex140.has_compute(*n)).collect::<Vec<_>>(), [0]);
         // PCU_CR_PACKAGE_RAPL_LIMIT, in units of 1/8 W.
         assert_eq!([&flex, &flex140].map(|card| card.registers().value(0x14_59a0) & 0x7fff), [150 * 8, 38 * 8]);
         assert_eq!((flex.die.name, flex.device, flex.local_memory_bar()), ("dg2-g10", 0x56c0, 16 << 30));
-        let mut small = load("small").unwrap();
+        let mut small = profile("small");
         assert_eq!(small.local_memory, 2 << 30);
         (small.name, small.local_memory) = (flex.name.clone(), flex.local_memory);
         assert_eq!(small, flex);
@@ -249,30 +309,60 @@ mod tests {
             [&flex, &flex140].map(|card| (card.controller().sku, card.controller().step)),
             [(0, 0xff), (1, 0xff)]
         );
-        let mut most = load("flex170-63vf").unwrap();
+        let mut most = profile("flex170-63vf");
         assert_eq!(most.total_vfs, 63);
         (most.name, most.total_vfs) = (flex.name.clone(), 31);
         assert_eq!(most, flex);
     }
 
-    /// A file with a generation is of an integrated GPU; its mistakes are reported by line, as those of other cards.
     #[test]
     fn integrated_gpus_are_a_separate_family() {
-        let CardFile::Integrated(ivb) = load_any("ivb").unwrap() else { panic!("ivb is an integrated GPU") };
-        assert_eq!((ivb.device, ivb.revision, load_any("ivb").unwrap().total_vfs()), (0x0162, 9, 0));
-        let CardFile::Integrated(swizzled) = load_any("ivb-swizzled").unwrap() else { panic!("as ivb") };
+        let ivb = integrated("ivb");
+        assert_eq!((ivb.device, ivb.revision, load("ivb").unwrap().total_vfs()), (0x0162, 9, 0));
+        let swizzled = integrated("ivb-swizzled");
         assert_eq!((ivb.swizzling, swizzled.swizzling, swizzled.device), (false, true, 0x0162));
         for (card, device, display) in [("ivb-fused", 0x0162, "display = \"fused-off\""), ("snb", 0x0112, "")] {
-            let CardFile::Integrated(profile) = load_any(card).unwrap() else { panic!("{card} is an integrated GPU") };
-            let text = BUILT_IN.iter().find(|(name, _)| *name == card).unwrap().1;
-            assert!(profile.device == device && text.contains(display), "{card}");
+            assert!(integrated(card).device == device && text(card).contains(display), "{card}");
         }
-        assert!(matches!(load_any("small").unwrap(), CardFile::Flex(flex) if flex == load("small").unwrap()));
-        let message = load("ivb").unwrap_err().to_string();
-        assert_eq!(message, "the card ivb is an integrated GPU: expected a Flex card, such as flex170");
-        let text = BUILT_IN.iter().find(|(name, _)| *name == "ivb").unwrap().1;
-        let mistake = parse_any("my.toml", &text.replace("ivy-bridge", "i740")).unwrap_err().to_string();
-        assert!(mistake.starts_with("my.toml line ") && mistake.contains("expected a generation"), "{mistake}");
+        let message = load("ivb").unwrap().flex().unwrap_err().to_string();
+        let name = "Intel HD Graphics 4000";
+        assert_eq!(message, format!("the card {name} is an integrated GPU: expected a Flex card, such as flex170"));
+    }
+
+    /// Errors name the family of which the file is: an unknown key, a value, and a key of the other family.
+    #[test]
+    fn mistakes_are_reported_with_the_family() {
+        let mistakes = [
+            ("ivb", "ivy-bridge", "i740", " line 10 (family gen6): ", "expected a generation"),
+            ("ivb", "aperture =", "apertur =", " line 17 (family gen6): unknown field `apertur`", "`aperture`"),
+            ("ivb", "\"gen6\"", "\"xehpg\"", " line 17 (family xehpg): unknown field `aperture`", "`local_memory`"),
+            ("small", "\"xehpg\"", "\"gen6\"", " line ", " (family gen6): unknown field `f"),
+            ("small", "\"2GiB\"", "\"2KiB\"", " line 9 (family xehpg): ", "a number of GiB"),
+            ("small", "\"xehpg\"", "\"xe2\"", " line 4: unknown family \"xe2\"", ": expected \"xehpg\" or \"gen6\""),
+            ("small", "\"xehpg\"", "7", " line 4: unknown family 7", ": expected \"xehpg\" or \"gen6\""),
+            ("small", "\"xehpg\"", "\"xehpg\" \"", " line 4: ", ""),
+        ];
+        for (card, from, to, start, contents) in mistakes {
+            assert!(text(card).contains(from), "{from}");
+            let message = parse("my.toml", &text(card).replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(message.starts_with(&format!("my.toml{start}")) && message.contains(contents), "{to}: {message}");
+        }
+    }
+
+    /// Files of version 0.1.0 have no family. They are read as before, with a warning that says what to add.
+    #[test]
+    fn a_file_without_family_is_read_with_a_warning() {
+        for (card, text) in BUILT_IN {
+            let line = text.lines().find(|line| line.starts_with("family = ")).unwrap();
+            let old = text.replacen(&format!("{line}\n"), "", 1);
+            assert_eq!(format!("{:?}", parse(card, &old).unwrap()), format!("{:?}", load(card).unwrap()));
+            let warning = |text: &str| {
+                let source = Source { file: "my.toml", text };
+                source.family(DeTable::parse(text).unwrap().get_ref()).unwrap().1
+            };
+            let expected = format!("my.toml has no family: add the line `{line}`, which the next version requires");
+            assert_eq!((warning(&old), warning(text)), (Some(expected), None), "{card}");
+        }
     }
 
     /// Each case has the text to replace, its replacement, and a string that the message must contain. The message must
@@ -335,14 +425,15 @@ mod tests {
             let message = format!("{}", parse("my.toml", &good.replacen(from, to, 1)).unwrap_err());
             // An error in a section is on the line after its heading.
             let at = line(from) + to.matches('\n').count();
-            assert!(message.starts_with(&format!("my.toml line {at}: ")), "{to}: {message}");
+            let of = if remedy.is_empty() { "" } else { " (family xehpg)" };
+            assert!(message.starts_with(&format!("my.toml line {at}{of}: ")), "{to}: {message}");
             assert!(message.contains(remedy) && !message.contains('\n'), "{to}: {message}");
         }
         let message = parse("my.toml", &good.replace("rp1 = 1950", "rp1 = 200")).unwrap_err().to_string();
-        assert!(message.starts_with(&format!("my.toml line {}: ", line("[frequency]"))), "{message}");
+        assert!(message.starts_with(&format!("my.toml line {} (family xehpg): ", line("[frequency]"))), "{message}");
         assert!(message.contains("rpn <= rp1 <= rp0"), "{message}");
         let message = parse("my.toml", &good.replace("board = 150", "board = 15")).unwrap_err().to_string();
-        assert!(message.starts_with(&format!("my.toml line {}: ", line("[power]"))), "{message}");
+        assert!(message.starts_with(&format!("my.toml line {} (family xehpg): ", line("[power]"))), "{message}");
         assert!(message.contains("idle = 40: expected idle <= board"), "{message}");
         let message = parse("my.toml", &good.replace("rpn = 300", "")).unwrap_err().to_string();
         assert!(message.contains("missing field `rpn`"), "{message}");
@@ -352,7 +443,7 @@ mod tests {
     #[test]
     fn limits_of_the_card_file_are_the_defaults_and_have_bounds() {
         let (before, section) = BUILT_IN[0].1.split_once("# [limits]\n").unwrap();
-        let limits = |lines: &str| parse("my.toml", &format!("{before}[limits]\n{lines}")).unwrap().limits;
+        let limits = |lines: &str| parse("my.toml", &format!("{before}[limits]\n{lines}")).unwrap().limits();
         let lines: Vec<_> = section.lines().map(|line| line.strip_prefix("# ").unwrap()).collect();
         assert_eq!(lines.len(), 9, "every limit");
         assert_eq!(limits(&lines.join("\n")), Limits::default());
@@ -400,7 +491,7 @@ mod tests {
             assert!(message.starts_with("my.toml") && message.contains(remedy), "{to}: {message}");
         }
         let default = parse("my.toml", &BUILT_IN[0].1.replace("die = \"dg2-g10\"\ndevice = 0x56c0\n", "")).unwrap();
-        assert_eq!(default, load("flex170").unwrap());
+        assert_eq!(default.flex().unwrap(), profile("flex170"));
     }
 
     /// A message that quotes the file contains no control characters and is of limited length.
@@ -408,7 +499,10 @@ mod tests {
     fn message_has_limited_length_and_no_control_characters() {
         let message = |text: &str| parse("my.toml", text).unwrap_err().to_string();
         let clear = message("name = \"x\"\n\"\\u001b[2J\" = 1\n");
-        assert!(clear.starts_with("my.toml line 2: unknown field `\\u{1b}[2J`, expected one of `name`"), "{clear}");
+        assert!(
+            clear.starts_with("my.toml line 2 (family xehpg): unknown field `\\u{1b}[2J`, expected one of `family`"),
+            "{clear}"
+        );
         for text in [format!("{} = 1\n", "k".repeat(9000)), format!("name = \"{}\"\n", "\\n".repeat(9000))] {
             let message = message(&text);
             assert!(message.len() < 600 && !message.contains(char::is_control), "{message}");

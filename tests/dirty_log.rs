@@ -120,7 +120,7 @@ impl Vm {
     fn new() -> Vm {
         let ram = LoggedRam::new(0, RAM_BYTES);
         let memory = GuestRam::new(ram.card.clone());
-        let file = card_file::load_any("small").unwrap();
+        let file = card_file::load("small").unwrap();
         let card = VirtualCard::builder(file)
             .vfs(1)
             .topology(Topology::Provisioned)

@@ -44,7 +44,7 @@ fn ram() -> Ram {
 }
 
 fn builder(name: &str) -> Builder<CardFile> {
-    VirtualCard::builder(card_file::load_any(name).unwrap())
+    VirtualCard::builder(card_file::load(name).unwrap())
 }
 
 fn plug(builder: Builder<CardFile>, ram: &Ram) -> VirtualCard {

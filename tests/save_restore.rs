@@ -28,7 +28,7 @@ const SW_FLAG: u64 = 0x19_0244;
 
 fn card(name: &str, vfs: u8, topology: Topology) -> VirtualCard {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
-    let card = VirtualCard::builder(card_file::load_any(name).unwrap())
+    let card = VirtualCard::builder(card_file::load(name).unwrap())
         .vfs(vfs)
         .topology(topology)
         .plug_into(Arc::new(NullSink), ram)

@@ -76,6 +76,25 @@ fn dwords_are_decoded_for_the_card_that_is_named() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
+/// Card files of version 0.1.0 have no family: they are used, and a line on stderr says what to add.
+#[test]
+fn a_card_file_without_family_is_used_with_a_warning() {
+    let dir = TempDir::new().unwrap();
+    let file = dir.as_path().join("old.toml");
+    let ivb = arctic_gpu::card_file::BUILT_IN.iter().find(|(name, _)| *name == "ivb").unwrap().1;
+    let dwords = "0x13004001 0x8004 0x1234";
+    let decoded = |card: String| {
+        fs::write(&file, card).unwrap();
+        let output = decode(&["-", "--card", file.to_str().unwrap(), "--engine", "bcs0"], dwords);
+        (text(&output), String::from_utf8(output.stderr).unwrap())
+    };
+    let (with, silent) = decoded(ivb.into());
+    let (without, warning) = decoded(ivb.replace("family = \"gen6\"\n", ""));
+    assert!(with == without && silent.is_empty(), "{without}{silent}");
+    assert_eq!(warning.lines().count(), 1, "{warning}");
+    assert!(warning.contains("old.toml has no family: add the line `family = \"gen6\"`"), "{warning}");
+}
+
 /// An error state as i915 writes it for a batch on `ivb` that jumps to its start, with a few lines and dwords of each object.
 #[test]
 fn an_error_state_of_ivy_bridge_reads() {

@@ -84,6 +84,6 @@ mod tests {
     fn powered_on(card: &str) -> Arc<dyn Gpu> {
         let null = Arc::new(NullHost);
         let host = Host { memory: null.clone(), interrupts: null, clock: Arc::new(HostClock::default()) };
-        card_file::load_any(card).unwrap().power_on(0, false, host).unwrap()
+        card_file::load(card).unwrap().power_on(0, false, host).unwrap()
     }
 }

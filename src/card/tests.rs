@@ -26,11 +26,11 @@ use std::ops::Range;
 
 use super::bus_ports::BusPorts;
 use super::*;
+use crate::card_file;
 use crate::pci::{CONFIG_BYTES, PciDevice};
 use crate::vfio_user::ecam::Ecam;
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{CONFIG_REGION, Served, ServedCard};
-use crate::{CardProfile, card_file};
 use arctic_device_model::pci::{GTTMMADR_BAR, LMEM_BAR};
 
 const COMMAND: u64 = 4;
@@ -51,8 +51,8 @@ struct TestCard {
     functions: Vec<Served>,
 }
 
-fn served(profile: CardProfile, vfs: u8, topology: Topology) -> Result<TestCard, CardError> {
-    let served = ServedCard::new(profile, vfs, topology, Ecam::default())?;
+fn served(model: impl Model, vfs: u8, topology: Topology) -> Result<TestCard, CardError> {
+    let served = ServedCard::new(model, vfs, topology, Ecam::default())?;
     Ok(TestCard { functions: served.functions(), served })
 }
 
@@ -162,7 +162,7 @@ fn the_function_shows_its_identity_and_bars() {
 /// two is larger: only local memory is mapped, and beyond it reads return all ones and writes are dropped.
 #[test]
 fn local_memory_need_not_be_a_power_of_two() {
-    let mut profile = card_file::load("flex140").unwrap();
+    let mut profile = card_file::load("flex140").unwrap().flex().unwrap();
     let gib = 1_u64 << 30;
     profile.local_memory = 3 * gib;
     let card = served(profile, 2, Topology::Together).unwrap();

@@ -197,6 +197,7 @@ const GEN7_REGISTER: u64 = 0x2310;
 
 /// A card with quotas that do not depend on the fair shares of a version.
 const CARD: &str = "
+family = 'xehpg'
 name = 'golden'
 local_memory = '2GiB'
 revision = 8
@@ -224,11 +225,11 @@ rpn = 300
 ";
 
 fn flex() -> VirtualCard {
-    card(card_file::parse_any("golden.toml", CARD).unwrap(), 2, Topology::Provisioned)
+    card(card_file::parse("golden.toml", CARD).unwrap(), 2, Topology::Provisioned)
 }
 
 fn ivb() -> VirtualCard {
-    card(card_file::load_any("ivb").unwrap(), 0, Topology::Native)
+    card(card_file::load("ivb").unwrap(), 0, Topology::Native)
 }
 
 fn card(file: card_file::CardFile, vfs: u8, topology: Topology) -> VirtualCard {

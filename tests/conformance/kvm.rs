@@ -59,7 +59,7 @@ impl Started {
         let transcript = Transcript::default();
         let guest = elf_guest::build().unwrap_or_else(|error| panic!("{error}"));
         let boot = Boot::Elf { elf: guest.into(), command_line: "agent".into() };
-        let card = Some(CardConfig { profile: card_file::load("small").unwrap(), vfs: VFS });
+        let card = Some(CardConfig { profile: card_file::load("small").unwrap().flex().unwrap(), vfs: VFS });
         let vm = Vm::new(Config { boot, memory: MEMORY, cpus: 1, card, output: Box::new(transcript.clone()) })?;
         let (memory, card) = (vm.memory().clone(), vm.card().unwrap().clone());
         let running = vm.start()?;

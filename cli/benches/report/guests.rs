@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use arctic_gpu::gpu::Model;
 use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::CardProcess;
 use arctic_guest_runner::guest_process::Options;
@@ -36,7 +37,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub fn idle_card() -> Result<MemoryUse> {
     let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
-    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
+    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.identity().device);
     let served = options.served().context("the options have no card")?;
     let card = CardProcess::start(&served, folder.as_path(), &log)?;
     std::thread::sleep(Duration::from_millis(500));
@@ -73,7 +74,7 @@ impl Sink for MemoryAtIdle {
 
 /// Boots a guest that only probes the card.
 pub fn probe() -> Result<Probe> {
-    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
+    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.identity().device);
     let mut sink = MemoryAtIdle::default();
     let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
     let report = boot::run(&options, &job, &mut sink, &StderrProgress::default())?;

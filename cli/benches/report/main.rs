@@ -262,7 +262,7 @@ fn probe() -> Result<Vec<Finding>> {
 
 fn submission() -> Result<Vec<Finding>> {
     let submission = guests::submission()?;
-    let profile = arctic_gpu::card_file::load("flex170")?;
+    let profile = arctic_gpu::card_file::load("flex170")?.flex()?;
     let registers = profile.registers();
     let finding = |each: &BTreeMap<Access, f64>| {
         let mut parts: Vec<(&Access, &f64)> = each.iter().collect();

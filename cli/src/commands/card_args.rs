@@ -112,7 +112,7 @@ impl CardArgs {
     pub fn options(&self, functions: Functions, place: Place) -> Result<(Options, String)> {
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
         let card = self.card.clone().unwrap_or_else(|| default_card(functions.vfs()).to_owned());
-        let model = card_file::load_any(&card)?;
+        let model = card_file::load(&card)?;
         let integrated = matches!(model, CardFile::Integrated(_));
         check_vfs(&card, &model, functions.vfs())?;
         let refused = [(self.pci_port, ON_ROOT_BUS), (self.unmodelled.is_some(), ALWAYS_SKIPS)];
@@ -147,7 +147,7 @@ mod tests {
     /// Registers of 16 MiB and local memory of each function: 16 GiB of the PF, 4 GiB of a VF.
     #[test]
     fn the_window_has_room_for_the_bars_of_all_functions() {
-        let model = card_file::load_any("flex170").unwrap();
+        let model = card_file::load("flex170").unwrap();
         for (vfs, gib) in [(0, 16), (2, 24), (31, 140)] {
             let Window { prefetchable, other } = window(&model, vfs).unwrap();
             assert_eq!(prefetchable + other, gib * GIB + (u64::from(vfs) + 1) * 16 * MIB, "{vfs}");

@@ -174,7 +174,7 @@ fn text(card: &str, map: &RegisterMap, found: &[Found<'_>]) -> String {
 /// Runs `arctic registers`.
 pub fn run(arguments: &RegistersArgs) -> Result<ExitCode> {
     let card = arguments.card.as_deref().unwrap_or_else(|| default_card(0));
-    let map = card_file::load_any(card).map_err(usage)?.register_map();
+    let map = card_file::load(card).map_err(usage)?.register_map();
     let found = find(&map, &arguments.wanted).map_err(|error| usage(anyhow::anyhow!(error)))?;
     let missing = found.iter().any(|found| found.register.is_none());
     if arguments.json {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn shown(card: &str, wanted: &[&str]) -> String {
-        let map = card_file::load_any(card).unwrap().register_map();
+        let map = card_file::load(card).unwrap().register_map();
         let wanted: Vec<String> = wanted.iter().map(|text| (*text).to_owned()).collect();
         let found = find(&map, &wanted).unwrap();
         text(card, &map, &found)
@@ -224,7 +224,7 @@ mod tests {
             0x000006  not modelled: reads 0, writes are dropped, both are counted\n\
             nonsense  the card flex170 has no such register\n";
         assert_eq!(text, expected);
-        let map = card_file::load_any("snb").unwrap().register_map();
+        let map = card_file::load("snb").unwrap().register_map();
         assert_eq!(find(&map, &["0xzz".into()]).unwrap_err(), "0xzz is no offset: expected one like 0x2030");
     }
 
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn without_arguments_all_registers_are_listed() {
         for card in crate::commands::offered::built_in() {
-            let map = card_file::load_any(card).unwrap().register_map();
+            let map = card_file::load(card).unwrap().register_map();
             let text = text(card, &map, &find(&map, &[]).unwrap());
             assert_eq!(text.lines().count(), map.registers.len(), "{card}");
             assert!(text.lines().all(|line| line.starts_with("0x") && line.ends_with(')')), "{card}");
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_document_has_what_the_text_has() {
-        let map = card_file::load_any("ivb").unwrap().register_map();
+        let map = card_file::load("ivb").unwrap().register_map();
         let wanted = ["0x145998".to_owned(), "0x1ffffc".to_owned()];
         let found = serde_json::to_value(find(&map, &wanted).unwrap()).unwrap();
         assert_eq!(found[0]["register"]["name"], "RP_STATE_CAP");

@@ -249,7 +249,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
     let card = arguments.card.as_deref().unwrap_or_else(|| default_card(arguments.vfs));
-    let mut model = card_file::load_any(card).map_err(usage)?;
+    let mut model = card_file::load(card).map_err(usage)?;
     match (arguments.unmodelled, &mut model) {
         (Some(UnmodelledOption::Skip), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Skip,
         (Some(UnmodelledOption::Fault), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Fault,

@@ -315,10 +315,10 @@ fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
     assert_eq!(served.end(libc::SIGINT).0, Some(0), "exit status of the first server");
 
     let card = dir.as_path().join("bad.toml");
-    fs::write(&card, "name = \"x\"\nlocal_memory = \"3MiB\"\n").unwrap();
+    fs::write(&card, "family = \"xehpg\"\nname = \"x\"\nlocal_memory = \"3MiB\"\n").unwrap();
     let (status, text) = fails(&["serve", "--card", card.to_str().unwrap(), "--dir", path]);
     assert_eq!((status, text.lines().count()), (Some(2), 1), "{text}");
-    assert!(text.contains("bad.toml line 2: ") && text.contains("\"16GiB\""), "{text}");
+    assert!(text.contains("bad.toml line 3 (family xehpg): ") && text.contains("\"16GiB\""), "{text}");
 
     let (status, text) = fails(&["serve", "--card", "small", "--dir", "/proc/nowhere"]);
     assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");

@@ -74,10 +74,20 @@ pub struct FrequencyLimits {
     pub rpn: u32,
 }
 
+/// Value of the key `family` of a card file, which other families have too.
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Family {
+    #[default]
+    Gen6,
+}
+
 /// A card file of the family.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default, rename = "family")]
+    _family: Family,
     name: String,
     #[serde(deserialize_with = "generation")]
     generation: &'static Generation,
@@ -100,7 +110,8 @@ struct File {
 impl<'de> Deserialize<'de> for IntegratedProfile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let file = File::deserialize(from)?;
-        let File { name, generation, device, revision, aperture, ggtt, swizzling, display, frequency, limits } = file;
+        let File { name, generation, device, revision, aperture, ggtt, swizzling, display, frequency, limits, .. } =
+            file;
         if name.trim().is_empty() || name.len() > 80 || name.contains(char::is_control) {
             return Err(D::Error::custom("name is empty, too long or not printable: expected 1 to 80 characters"));
         }

@@ -31,6 +31,8 @@ const GIB: u64 = 1 << 30;
 #[serde(remote = "Self", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CardProfile {
+    #[serde(default)]
+    family: Family,
     /// Display name.
     #[serde(deserialize_with = "name")]
     pub name: String,
@@ -77,6 +79,14 @@ pub struct CardProfile {
     /// Versions of the firmware in flash; those of a Flex 170, if a card file has none.
     #[serde(default = "flex_170_firmware")]
     pub firmware: FirmwareVersions,
+}
+
+/// Value of the key `family` of a card file, which other families have too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Family {
+    #[default]
+    XeHpg,
 }
 
 /// What happens to a context of user space when its batch contains a command that the model does not execute: of the 3D,
@@ -279,10 +289,10 @@ fn no_device() -> u16 {
 
 fn device<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
     let device = u16::deserialize(from)?;
-    match device == no_device() {
-        true => Err(D::Error::invalid_value(Unexpected::Unsigned(device.into()), &"a PCI device ID of the die")),
-        false => Ok(device),
+    if device == no_device() {
+        return Err(D::Error::invalid_value(Unexpected::Unsigned(device.into()), &"a PCI device ID of the die"));
     }
+    Ok(device)
 }
 
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {

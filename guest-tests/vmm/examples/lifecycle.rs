@@ -27,7 +27,7 @@ fn main() -> ExitCode {
 
 fn run(command_line: String) -> Result<Exit, Box<dyn std::error::Error>> {
     let boot = Boot::Elf { elf: elf_guest::build()?.into(), command_line };
-    let card = Some(CardConfig { profile: card_file::load("small")?, vfs: 4 });
+    let card = Some(CardConfig { profile: card_file::load("small")?.flex()?, vfs: 4 });
     let config = Config { boot, memory: 32 << 20, cpus: 2, card, output: Box::new(std::io::stdout()) };
     Ok(Vm::new(config)?.run(Duration::from_secs(60))?)
 }

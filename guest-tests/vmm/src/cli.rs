@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use arctic_gpu::card_file;
+use arctic_gpu::card_file::{self, CardFile};
 use arctic_vmm::{Boot, CardConfig, Config, layout};
 use clap::Parser;
 
@@ -74,7 +74,8 @@ impl Args {
         let card = match self.no_card {
             true => None,
             false => {
-                let profile = card_file::load(&self.card).map_err(|error| error.to_string())?;
+                let card = card_file::load(&self.card).and_then(CardFile::flex);
+                let profile = card.map_err(|error| error.to_string())?;
                 if self.vfs > profile.total_vfs {
                     let most = profile.total_vfs;
                     return Err(format!(

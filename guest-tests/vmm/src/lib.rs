@@ -10,7 +10,7 @@
 //! use arctic_gpu::card_file;
 //! use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm};
 //!
-//! let card = Some(CardConfig { profile: card_file::load("small")?, vfs: 2 });
+//! let card = Some(CardConfig { profile: card_file::load("small")?.flex()?, vfs: 2 });
 //! let said = Transcript::default();
 //! let boot = Boot::Elf { elf: "guest.elf".into(), command_line: String::new() };
 //! let config = Config { boot, memory: 64 << 20, cpus: 1, card, output: Box::new(said.clone()) };

@@ -39,7 +39,7 @@ pub struct Config {
 /// Configuration of the card.
 #[derive(Debug)]
 pub struct CardConfig {
-    /// Its profile, from [`arctic_gpu::card_file::load`].
+    /// Its profile, from [`arctic_gpu::CardFile::flex`].
     pub profile: CardProfile,
     /// Number of VFs that the card supports.
     pub vfs: u8,

@@ -119,7 +119,7 @@ fn vf_lifecycle() {
 /// Contract A.3, D.1: the maximum number of VFs, all on the PF's bus by ARI; each executes a batch. They use 63
 /// interrupts, 126 ioeventfds and 126 memslots.
 fn all_vfs() {
-    let profile = card_file::load("flex170-63vf").unwrap();
+    let profile = card_file::load("flex170-63vf").unwrap().flex().unwrap();
     let after = run_with("many", 1, Some(CardConfig { profile, vfs: 63 }));
     assert!(after.text.contains("many: 63 VFs"), "{}", after.text);
     for vf in 1..=63 {

@@ -47,7 +47,7 @@ fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
     let vfs = VFS.to_string();
     let card = arctic_gpu::card_file::load("small").map_err(|error| error.to_string())?;
     let extra = Extra {
-        device: card.device,
+        device: card.identity().device,
         vmm: Path::new(env!("CARGO_BIN_EXE_arctic-vmm")),
         arguments: &["--memory", "768M", "--cpus", "2", "--card", "small", "--vfs", &vfs],
         program: &program,

@@ -137,7 +137,7 @@ fn a_machine_that_does_not_end_is_ended() {
 /// A dropped VM releases all its resources: many VMs in sequence leak no descriptors.
 fn machines_leave_nothing_behind() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let profile = || arctic_gpu::card_file::load("small").unwrap();
+    let profile = || arctic_gpu::card_file::load("small").unwrap().flex().unwrap();
     let build = || {
         let file = elf(EXIT_0X1234);
         let card = Some(arctic_vmm::CardConfig { profile: profile(), vfs: 2 });

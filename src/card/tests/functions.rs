@@ -78,7 +78,7 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
         assert_eq!(card.functions.len(), usize::from(offered) + 1);
     }
     assert_eq!(together(0).pf().read32(CONFIG_REGION, SRIOV), 0);
-    let mut profile = card_file::load("small").unwrap();
+    let mut profile = card_file::load("small").unwrap().flex().unwrap();
     profile.total_vfs = 0;
     let card = served(profile, 7, Topology::Split).unwrap();
     assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
@@ -192,7 +192,7 @@ fn vf_windows_can_be_mapped() {
     assert_eq!((vf.size(0), vf.size(2)), (16 << 20, 512 << 20));
     assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
     assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
-    let mut trapped = card_file::load("small").unwrap();
+    let mut trapped = card_file::load("small").unwrap().flex().unwrap();
     trapped.ggtt = crate::GgttAccess::Trapped;
     let card = served(trapped, 1, Topology::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
@@ -207,7 +207,7 @@ fn vf_windows_can_be_mapped() {
 /// reads return all ones and writes are dropped, also after the quota was reduced. The PF's local memory is mapped.
 #[test]
 fn trapped_local_memory_ends_at_the_quota() {
-    let mut profile = card_file::load("small").unwrap();
+    let mut profile = card_file::load("small").unwrap().flex().unwrap();
     profile.vf_local_memory = crate::VfLocalMemory::Trapped;
     profile.provision = toml::from_str("local_memory = \"64MiB\"").unwrap();
     for topology in [Topology::Together, Topology::Split, Topology::Provisioned] {
@@ -237,7 +237,7 @@ fn trapped_local_memory_ends_at_the_quota() {
 /// If no guest has the PF, the VFs exist from the start, with the resources given in the card file.
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {
-    let profile = card_file::load("small").unwrap();
+    let profile = card_file::load("small").unwrap().flex().unwrap();
     let card = served(profile.clone(), 3, Topology::Provisioned).unwrap();
     let names: Vec<_> = card.functions.iter().map(|served| served.name.clone()).collect();
     assert_eq!(names, ["vf1", "vf2", "vf3"]);

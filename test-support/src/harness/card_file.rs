@@ -33,7 +33,7 @@ impl Machine for NullSink {
 /// Runs one input. Panics if an accepted input does not describe a usable card, or if an error message is malformed.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(&input[..input.len().min(MOST)]) else { return };
-    match card_file::parse_any("my.toml", text) {
+    match card_file::parse("my.toml", text) {
         Ok(CardFile::Flex(profile)) => power_on(&profile),
         Ok(card) => assert!(card.physical_function(0).is_ok(), "{card:?}"),
         Err(error) => refused(text, &error),

@@ -102,7 +102,7 @@ struct World {
 
 impl World {
     fn new(ggtt: GgttAccess, topology: Topology) -> World {
-        let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap();
+        let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap().flex().unwrap();
         profile.local_memory = 1 << 30;
         profile.ggtt = ggtt;
         let (recorded, clock) = (Arc::new(NotificationRecorder::default()), Arc::new(ManualClock::default()));

@@ -103,7 +103,7 @@ impl Fixture {
     }
 
     fn with(name: &str, clock: Arc<ManualClock>, ram: GuestMemoryMmap) -> Fixture {
-        let CardFile::Integrated(profile) = arctic_gpu::card_file::load_any(name).unwrap() else {
+        let CardFile::Integrated(profile) = arctic_gpu::card_file::load(name).unwrap() else {
             panic!("{name} is not an integrated GPU")
         };
         let memory = GuestRam::new(Arc::new(ram.clone()));

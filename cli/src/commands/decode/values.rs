@@ -35,7 +35,7 @@ pub fn class(name: &str) -> Result<String, String> {
 
 /// Returns the family of a card.
 pub fn family(card: &str) -> Result<Family, String> {
-    card_file::load_any(card).map(|card| Family::of_card(&card)).map_err(|error| error.to_string())
+    card_file::load(card).map(|card| Family::of_card(&card)).map_err(|error| error.to_string())
 }
 
 /// Parses an address in hexadecimal.

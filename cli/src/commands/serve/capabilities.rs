@@ -75,7 +75,7 @@ impl Capabilities {
         let [vendor, device, subsystem_vendor, subsystem] =
             [vendor, device, subsystem_vendor, subsystem].map(|id| format!("{id:#06x}"));
         let card = |(name, text)| {
-            let model = card_file::parse_any(name, text)?;
+            let model = card_file::parse(name, text)?;
             let (die, local_memory_bytes) = match &model {
                 CardFile::Flex(profile) => (profile.die.name, profile.local_memory),
                 CardFile::Integrated(profile) => (profile.generation.name, 0),

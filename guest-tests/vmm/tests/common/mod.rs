@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arctic_gpu::{VirtualCard, card_file, firmware};
+use arctic_gpu::{CardFile, VirtualCard, card_file, firmware};
 use arctic_vmm::agent::Agent;
 use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, elf_guest, layout};
 use libtest_mimic::{Arguments, Trial};
@@ -75,7 +75,7 @@ pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig
 
 /// A card with 2 GiB of local memory and four VFs.
 pub fn card() -> Option<CardConfig> {
-    Some(CardConfig { profile: card_file::load("small").expect("a built-in card"), vfs: 4 })
+    Some(CardConfig { profile: card_file::load("small").and_then(CardFile::flex).expect("a built-in card"), vfs: 4 })
 }
 
 /// Number of steps of the card's device model that have panicked.
