@@ -75,7 +75,7 @@ fn members_of_the_state_are_in_the_tables() {
 
 /// The keys that the parser of card files accepts in the section that `text` ends with, from its error on an unknown one.
 fn accepted_keys(text: &str) -> BTreeSet<String> {
-    let message = card_file::parse_any("x", &format!("{text}unknown_key = 1\n")).unwrap_err().to_string();
+    let message = card_file::parse("x", &format!("{text}unknown_key = 1\n")).unwrap_err().to_string();
     let (_, keys) = message.split_once("`unknown_key`, expected ").unwrap_or_else(|| panic!("{message}"));
     assert!(!message.contains('…'), "{message}");
     keys.split('`').skip(1).step_by(2).map(str::to_owned).collect()

@@ -25,6 +25,7 @@ pub mod gen6 {
 pub mod disassembler {
     pub use arctic_base::command::{Addressing, Decode, Description, Remarks};
     pub use arctic_base::decode::batch::Batch;
+    pub use arctic_base::decode::family::{Engine, Family, Kernels};
     pub use arctic_base::decode::show::{Names, Shown};
 }
 #[doc(hidden)]

@@ -18,7 +18,7 @@ use arctic_sriov::number::size;
 use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
 use crate::capture::Heading;
-use crate::decode::engine::{Batch, Engine, Family, select_xe_hpg};
+use crate::decode::engine::{Batch, Engine, FLEX, Family, names};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::source::{Gpu, Source, Understood};
 use crate::decode::{File, capture, i915, xe};
@@ -153,7 +153,7 @@ impl DecodeArgs {
         let Some(name) = self.selected_name() else { return Ok(Vec::new()) };
         let engines = family.select(name);
         if engines.is_empty() {
-            bail!("the card has no engine {name}; its engines are {}", family.engines().join(", "));
+            bail!("the card has no engine {name}; its engines are {}", names(family).join(", "));
         }
         Ok(engines)
     }
@@ -184,21 +184,20 @@ impl DecodeArgs {
         let source = match file {
             File::Xe(text) => {
                 self.check_no_dword_options("xe's devcoredump")?;
-                if let Some(Family::Gen6(generation)) = self.card {
-                    let generation = generation.name;
+                if let Some(generation) = self.card.and_then(|card| card.name()) {
                     return Err(super::usage(anyhow!(
                         "{name} is xe's devcoredump, of a Flex card, and --card is of {generation}"
                     )));
                 }
                 let source = Source::of_dump("xe's devcoredump", &Gpu::of(&text), self.card);
                 let mut source = source.map_err(|reason| anyhow!("{name}: {reason}"))?;
-                if let Some(Family::Gen6(generation)) = source.family {
+                if let Some(generation) = source.family.and_then(|family| family.name()) {
                     // xe does not drive these GPUs: the line is damaged.
-                    source.input += &format!(", which xe does not drive ({})", generation.name);
-                    (source.tables, source.assumed) = (Family::XeHpg.title(), true);
+                    source.input += &format!(", which xe does not drive ({generation})");
+                    (source.tables, source.assumed) = (FLEX.title(), true);
                 }
                 printer.source(&source)?;
-                let engines = self.selected_name().map(select_xe_hpg).unwrap_or_default();
+                let engines = self.selected_name().map(|name| FLEX.select(name)).unwrap_or_default();
                 xe::decode(budget, &text, &engines, &mut understood, &mut |line| printer.line(&line))?;
                 source
             }
@@ -206,7 +205,7 @@ impl DecodeArgs {
                 self.check_no_dword_options("i915's error state")?;
                 let source = Source::of_dump("i915's error state", &Gpu::of(&text), self.card);
                 let source = source.map_err(|reason| anyhow!("{name}: {reason}"))?;
-                let family = source.family.unwrap_or(Family::XeHpg);
+                let family = source.family.unwrap_or(FLEX);
                 let selected = self.selected_engines(family)?;
                 printer.source(&source)?;
                 let emit = &mut |line| printer.line(&line);
@@ -236,7 +235,7 @@ impl DecodeArgs {
         understood: &mut Understood,
         printer: &mut Printer<W>,
     ) -> Result<Source> {
-        let family = self.card.unwrap_or(Family::XeHpg);
+        let family = self.card.unwrap_or(FLEX);
         let selected = self.selected_engines(family)?.first().copied();
         let engine = selected.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
         let kind = self.detect_kind(dwords, engine);
@@ -333,8 +332,7 @@ impl DecodeArgs {
         let family = capture::family(heading).map_err(|error| anyhow!("{name}: {error}"))?;
         match self.card {
             Some(card) if card.name() != family.name() => {
-                let shown = |family: Family| family.name().unwrap_or("the Flex series");
-                Err(super::usage(anyhow!("{name} is of {}, and --card is of {}", shown(family), shown(card))))
+                Err(super::usage(anyhow!("{name} is of {}, and --card is of {}", family.title(), card.title())))
             }
             _ => Ok(family),
         }
@@ -464,7 +462,7 @@ mod tests {
         let with_page = [vec![0; context::PAGE_DWORDS], flex.to_vec()].concat();
         let kind = |options: &[&str], engine: &str, dwords: &[u32]| {
             let arguments = arguments(options);
-            let engine = arguments.card.unwrap_or(Family::XeHpg).engine(engine).unwrap();
+            let engine = arguments.card.unwrap_or(FLEX).engine(engine).unwrap();
             arguments.detect_kind(dwords, engine)
         };
         assert_eq!(kind(&[], "rcs0", &flex), Kind::Context);
@@ -482,12 +480,12 @@ mod tests {
     /// Each engine is of exactly one class of the list, and the help of --class names all classes.
     #[test]
     fn classes_have_all_engines() {
-        let selected = classes().into_iter().flat_map(|class| Family::XeHpg.select(class));
-        let mut names: Vec<_> = selected.map(Engine::name).collect();
-        names.sort_unstable();
-        let mut engines = Family::XeHpg.engines();
+        let selected = classes().into_iter().flat_map(|class| FLEX.select(class));
+        let mut selected: Vec<_> = selected.map(|engine| engine.name()).collect();
+        selected.sort_unstable();
+        let mut engines = names(FLEX);
         engines.sort_unstable();
-        assert_eq!(names, engines);
+        assert_eq!(selected, engines);
         assert!(classes().iter().all(|name| class(name).is_ok() && class_help().contains(name)));
     }
 

@@ -25,7 +25,7 @@ use super::quantity::quantity;
 use super::stdout::{self, Unwritten};
 use super::usage;
 use crate::capture::{Capture, Heading};
-use crate::decode::engine::Family;
+use crate::decode::engine::of_card;
 use crate::operator::{self, CardBackend};
 use crate::run_dir::{RunDir, socket_error};
 use crate::{metrics, remedy};
@@ -276,7 +276,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
         check_file_size(profile)?;
     }
 
-    let heading = Heading::new(&name, Family::of_card(&model).name());
+    let heading = Heading::new(&name, of_card(&model).and_then(|family| family.name()));
     let served = ServedCard::new(model, arguments.vfs, topology, ecam);
     let served = Arc::new(served.map_err(|error| anyhow!(remedy::with_resource(&error)))?);
     let card = served.card();

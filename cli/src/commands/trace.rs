@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
-use arctic_device_model::decode::engine;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 use arctic_gpu::card::status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -21,7 +20,7 @@ use super::offered::Offered;
 use super::quantity::quantity;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
-use crate::decode::engine::{classes, select_xe_hpg};
+use crate::decode::engine::{FLEX, classes, names};
 use crate::operator::{Connection, MOST_CAPTURE_MIB, Request, unmatched};
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
@@ -94,11 +93,11 @@ struct Engines(Vec<String>);
 
 fn engines(text: &str) -> Result<Engines, String> {
     super::decode::engine(text)?;
-    Ok(Engines(select_xe_hpg(text).iter().map(|engine| engine.info().name.to_owned()).collect()))
+    Ok(Engines(FLEX.select(text).iter().map(|engine| engine.name().to_owned()).collect()))
 }
 
 fn engine_names() -> Vec<&'static str> {
-    engine::names().chain(classes()).collect()
+    names(FLEX).into_iter().chain(classes()).collect()
 }
 
 /// Returns the help of --engine.

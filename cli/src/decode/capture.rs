@@ -5,7 +5,7 @@ use arctic_device_model::command::{Origin, Requester};
 use arctic_device_model::decode::{Line, Message, status};
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
-use super::engine::{Batch, Engine, Family};
+use super::engine::{Batch, Engine, Family, named};
 use crate::capture::{Heading, VERSION};
 
 /// Returns whether a text begins like a capture.
@@ -30,7 +30,7 @@ fn function(number: u8) -> String {
 /// The family of the card of which a capture with this heading is.
 pub fn family(heading: &Heading) -> Result<Family, String> {
     let name = heading.generation.as_deref();
-    Family::named(name).ok_or_else(|| format!("its card is of the unknown generation {}", name.unwrap_or_default()))
+    named(name).ok_or_else(|| format!("its card is of the unknown generation {}", name.unwrap_or_default()))
 }
 
 /// Formats an event of a card of `family` as a line of text; `None` if the filter excludes it.

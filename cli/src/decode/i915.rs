@@ -8,7 +8,7 @@ use std::io;
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Line, context, guc};
 
-use super::engine::{Batch, Engine, Family};
+use super::engine::{Batch, Engine, Family, command, of_i915};
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
 use super::source::Understood;
@@ -105,7 +105,7 @@ pub fn decode(
                     Ok(budget.words(dwords))
                 }
             };
-            let engine = family.engine_of_i915(object.engine);
+            let engine = of_i915(family, object.engine);
             if let Some(engine) = engine
                 && !selected.is_empty()
                 && selected.iter().all(|selected| selected.name() != engine.name())
@@ -116,7 +116,7 @@ pub fn decode(
             let Object { what, address, .. } = object;
             match unpacked {
                 Ok((dwords, rest)) => {
-                    let own = engine.map_or("", Engine::name);
+                    let own = engine.map_or("", |engine| engine.name());
                     let registers = registers.get(own).copied().unwrap_or_default();
                     let is_ct = what.contains("CT");
                     match engine {
@@ -152,7 +152,7 @@ pub fn decode(
         }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
-            present = family.engine_of_i915(name);
+            present = of_i915(family, name);
             current = match present {
                 Some(engine) => engine.name(),
                 None => name,
@@ -200,7 +200,11 @@ fn meaning(line: &str, family: Family, present: Option<Engine>) -> Option<String
     let (name, value) = line.split_once(": ")?;
     // The high and the low dword of an address are separate.
     let low = value.split_once(['_', ' ']).filter(|(_, low)| low.len() == 8).map_or(value, |(_, low)| low);
-    present.or_else(|| family.engine("rcs0"))?.register(name, u32::try_from(hex(low)?).ok()?)
+    let (engine, value) = (present.or_else(|| family.engine("rcs0"))?, u32::try_from(hex(low)?).ok()?);
+    match name {
+        "IPEHR" | "RING_IPEHR" => command(engine, value).map(Into::into),
+        _ => engine.error_register(name, value),
+    }
 }
 
 impl Registers {
@@ -270,7 +274,7 @@ fn object_lines(
     understood: &mut Understood,
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
-    let name = engine.map_or("", Engine::name);
+    let name = engine.map_or("", |engine| engine.name());
     let title = Line::section(format!("{what} at {address:#x} {name}").trim_end());
     let Some(engine) = engine else {
         emit(title)?;

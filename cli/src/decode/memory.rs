@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::Line;
-use arctic_device_model::decode::kernel::{self, Kernels};
+use arctic_device_model::decode::{Line, Message};
+use arctic_device_model::disassembler::Kernels;
 
 use super::engine::{Batch, Engine};
 
@@ -51,7 +51,7 @@ impl Memory {
         let mut next: Vec<_> = starts.iter().rev().copied().collect();
         let mut seen = BTreeSet::new();
         let mut decoded = BTreeSet::new();
-        let mut kernels = Kernels::default();
+        let mut kernels = engine.kernels();
         while let Some(start) = next.pop() {
             if seen.contains(&start) {
                 continue;
@@ -71,33 +71,34 @@ impl Memory {
             let requester = Requester::PfUser;
             let batch = Batch { marks: marks.to_vec(), requester, ..Batch::new(dwords, start, engine) };
             for command in batch.commands() {
-                if let Engine::XeHpg(engine) = engine {
-                    kernels.note(&command.dwords, engine);
+                if let Some(kernels) = &mut kernels {
+                    kernels.note(&command.dwords);
                 }
                 next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
                 emit(Line::Command(command))?;
             }
         }
-        self.decode_kernels(&kernels, emit)?;
+        kernels.map_or(Ok(()), |kernels| self.decode_kernels(&*kernels, emit))?;
         Ok(decoded)
     }
 
     /// Disassembles the kernels of the walkers in decoded batches.
     fn decode_kernels(
         &self,
-        kernels: &Kernels,
+        kernels: &dyn Kernels<Message>,
         emit: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> std::io::Result<()> {
-        for start in kernels.starts().take(MAX_KERNELS) {
+        let starts = kernels.starts();
+        for start in starts.iter().copied().take(MAX_KERNELS) {
             match self.dwords_at(start) {
                 None => emit(Line::section(format!("Kernel at {start:#x}: not in the dump")))?,
                 Some(dwords) => {
                     emit(Line::section(format!("Kernel at {start:#x}")))?;
-                    kernel::code(dwords, start).into_iter().try_for_each(&mut *emit)?;
+                    kernels.code(dwords, start).into_iter().try_for_each(&mut *emit)?;
                 }
             }
         }
-        if kernels.starts().count() > MAX_KERNELS {
+        if starts.len() > MAX_KERNELS {
             emit(Line::note(format!("only the first {MAX_KERNELS} kernels are decoded")))?;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::engine::Family;
+use super::engine::{FAMILIES, FLEX, Family, of_device, of_platform};
 use super::text::{hex, value};
 
 /// The GPU that a dump names.
@@ -30,7 +30,7 @@ impl Gpu {
 
     /// The family whose tables describe this GPU.
     pub fn family(&self) -> Option<Family> {
-        Family::of_device(self.device, self.platform.as_deref())
+        self.device.map_or_else(|| of_platform(self.platform.as_deref()?), of_device)
     }
 
     fn is_named(&self) -> bool {
@@ -72,14 +72,14 @@ impl Source {
             (Some(card), None) => (card, true),
             (None, Some(own)) => (own, false),
             (None, None) if gpu.is_named() => {
-                let known: Vec<&str> = Family::all().map(Family::title).collect();
+                let known: Vec<&str> = FAMILIES.iter().map(|family| family.title()).collect();
                 return Err(format!(
                     "it is {what} of {gpu}, which is unknown: there are tables for {} only; --card decodes it with those of \
                      another card",
                     known.join(", ")
                 ));
             }
-            (None, None) => (Family::XeHpg, true),
+            (None, None) => (FLEX, true),
         };
         Ok(Source { input: format!("{what} of {gpu}"), tables: family.title(), assumed, family: Some(family) })
     }

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::ascii85::{bytes, encode};
-use super::engine::Family;
+use super::engine::{FLEX, named};
 use super::source::{Gpu, Source, Understood};
 use super::*;
 
@@ -100,7 +100,7 @@ fn kernels_of_a_hung_context_are_disassembled() {
     let mut memory = memory::Memory::default();
     memory.add(0x1000, batch);
     memory.add(0x40_0000, code);
-    let engine = Family::XeHpg.engine("ccs0").unwrap();
+    let engine = FLEX.engine("ccs0").unwrap();
     let lines = decoded(|emit| memory.decode_batches(&[0x1000], engine, &[], emit).map(drop));
     assert_in_order(
         &lines,
@@ -114,7 +114,7 @@ fn kernels_of_a_hung_context_are_disassembled() {
     );
     assert_eq!(lines.iter().filter(|line| line.starts_with("# 0x4000")).count(), 2, "{lines:#?}");
     // No walkers, no kernels.
-    let engine = Family::XeHpg.engine("bcs0").unwrap();
+    let engine = FLEX.engine("bcs0").unwrap();
     let lines = decoded(|emit| memory.decode_batches(&[0x1000], engine, &[], emit).map(drop));
     assert!(!lines.iter().any(|line| line.starts_with("Kernel")), "{lines:#?}");
 }
@@ -132,7 +132,7 @@ fn a_broken_devcoredump_is_reported_and_decoded_further() {
 
 #[test]
 fn batches_over_the_limit_or_outside_the_dump_are_not_among_the_decoded_ones() {
-    let engine = Family::XeHpg.engine("bcs0").unwrap();
+    let engine = FLEX.engine("bcs0").unwrap();
     let mut memory = memory::Memory::default();
     memory.add(0x1000, vec![0x0500_0000; memory::MAX_BATCHES + 10]);
     let decode = |starts: &[u64]| {
@@ -177,7 +177,7 @@ fn an_error_state_reads() {
     );
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
     let lines = decoded(|emit| {
-        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit)
+        i915::decode(&mut limits::Budget::default(), &text, (FLEX, &[]), &mut Understood::default(), emit)
     });
     assert_in_order(
         &lines,
@@ -195,7 +195,7 @@ fn an_error_state_reads() {
         i915::decode(
             &mut limits::Budget::default(),
             &text,
-            (Family::XeHpg, &Family::XeHpg.select("bcs0")),
+            (FLEX, &FLEX.select("bcs0")),
             &mut Understood::default(),
             emit,
         )
@@ -211,13 +211,7 @@ fn decoded_objects_are_bounded() {
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
     let lines = decoded(|emit| {
-        i915::decode(
-            &mut budget,
-            &text,
-            (Family::XeHpg, &Family::XeHpg.select("rcs0")),
-            &mut Understood::default(),
-            emit,
-        )
+        i915::decode(&mut budget, &text, (FLEX, &FLEX.select("rcs0")), &mut Understood::default(), emit)
     });
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
@@ -245,7 +239,7 @@ fn decoded_objects_are_bounded() {
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
     let lines = decoded(|emit| {
-        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit)
+        i915::decode(&mut limits::Budget::default(), &text, (FLEX, &[]), &mut Understood::default(), emit)
     });
     assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
@@ -272,7 +266,7 @@ proptest::proptest! {
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let _ = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], &mut Understood::default(), emit));
-        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut Understood::default(), emit));
+        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, (FLEX, &[]), &mut Understood::default(), emit));
         let _ = File::of(bytes);
     }
 }
@@ -350,7 +344,7 @@ fn an_error_state_of_ivy_bridge_reads_with_its_own_tables() {
 /// The ID or the platform names the family; all parts of a generation have its tables, and others have none.
 #[test]
 fn the_family_is_that_of_the_dump() {
-    let family = |text: &str| Gpu::of(text).family().map(Family::title);
+    let family = |text: &str| Gpu::of(text).family().map(|family| family.title());
     assert_eq!(family("PCI ID: 0x0162\n"), Some("ivy-bridge"));
     assert_eq!(family("Platform: IVYBRIDGE\nPCI ID: 0x0166\n"), Some("ivy-bridge"), "a mobile part");
     assert_eq!(family("Platform: DG2\nPCI ID: 0x56c0\n"), Some("the Flex series"));
@@ -365,7 +359,7 @@ fn the_family_is_that_of_the_dump() {
 #[test]
 fn tables_are_of_the_dump_or_of_the_option() {
     let source = |text: &str, card: Option<&str>| {
-        let card = card.map(|name| Family::named(Some(name).filter(|name| *name != "flex")).unwrap());
+        let card = card.map(|name| named(Some(name).filter(|name| *name != "flex")).unwrap());
         Source::of_dump("an error state", &Gpu::of(text), card).map(|source| (source.to_string(), source.assumed))
     };
     let (text, assumed) = source("PCI ID: 0x0166\n", None).unwrap();
@@ -452,9 +446,7 @@ fn rings_of_two_gts_are_separate() {
     };
     let text = format!("rcs0 command stream:\n{}{}", gt(0x2000_1000), gt(0x2000_1001));
     let mut understood = Understood::default();
-    let lines = decoded(|emit| {
-        i915::decode(&mut limits::Budget::default(), &text, (Family::XeHpg, &[]), &mut understood, emit)
-    });
+    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, (FLEX, &[]), &mut understood, emit));
     let of = |text: &str| lines.iter().filter(|line| line.starts_with(text)).count();
     assert_eq!((of("GuC CT buffer, host to GuC"), of("[0x0000] host > GuC")), (2, 2), "{lines:#?}");
     assert!(understood.not_understood.is_empty(), "{understood:?}");
@@ -490,7 +482,7 @@ fn an_address_of_64_bits_is_read() {
 #[test]
 fn damaged_error_states_of_ivy_bridge_are_read() {
     let dump = ivy_bridge_dump();
-    let family = Family::named(Some("ivy-bridge")).unwrap();
+    let family = named(Some("ivy-bridge")).unwrap();
     for at in 0..dump.len() {
         let mut bytes = dump.clone().into_bytes();
         bytes[at] = if at % 2 == 0 { b'z' } else { b'f' };

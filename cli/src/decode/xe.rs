@@ -3,11 +3,10 @@
 
 use std::io;
 
-use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Line, context, engine, guc};
+use arctic_device_model::decode::{Line, context, guc};
 use arctic_device_model::topology::EngineClass;
 
-use super::engine::Engine;
+use super::engine::{Engine, FLEX, command};
 use super::limits::{Budget, listed};
 use super::memory::Memory;
 use super::source::Understood;
@@ -33,7 +32,7 @@ struct Dump<'d> {
     rings: [Ring; 2],
     /// Index of the ring that the current lines describe.
     ring: usize,
-    engine: Option<EngineRef>,
+    engine: Option<Engine>,
     batches: Vec<u64>,
     marks: Vec<(u64, &'static str)>,
     memory: Memory,
@@ -49,8 +48,8 @@ const CT_LINES: [&str; 9] =
     ["H2G", "G2H", "resv_space", "head", "tail", "space", "broken", "status", "g2h outstanding"];
 
 /// Returns the first engine of the class with a number of the driver, which is that of the hardware (xe: XE_ENGINE_CLASS_*).
-fn of_class(class: u64) -> Option<EngineRef> {
-    engine::first_of(EngineClass::numbered(class)?)
+fn of_class(class: u64) -> Option<Engine> {
+    FLEX.engine(EngineClass::numbered(class)?.name())
 }
 
 /// Decodes the dump, section by section, within `budget`; `selected` has the engines that the
@@ -59,7 +58,7 @@ fn of_class(class: u64) -> Option<EngineRef> {
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    selected: &[EngineRef],
+    selected: &[Engine],
     understood: &mut Understood,
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -109,14 +108,14 @@ impl<'d> Dump<'d> {
         &mut self,
         section: &str,
         line: &'d str,
-        selected: &[EngineRef],
+        selected: &[Engine],
         emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
         }
         let on = |engine: Option<&str>| {
-            selected.is_empty() || selected.iter().any(|selected| engine == Some(selected.info().name))
+            selected.is_empty() || selected.iter().any(|selected| engine == Some(selected.name()))
         };
         match section {
             "Xe Device Coredump" => emit(Line::note(line)),
@@ -159,11 +158,8 @@ impl<'d> Dump<'d> {
                     self.marks.push((at, "ACTHD"));
                 }
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
-                let class = self.registers.and_then(engine::named).map(|engine| engine.info().class);
-                match header
-                    .zip(class)
-                    .and_then(|(header, class)| engine::command_name(u32::try_from(header).ok()?, class))
-                {
+                let engine = self.registers.and_then(|name| FLEX.engine(name));
+                match header.zip(engine).and_then(|(header, engine)| command(engine, u32::try_from(header).ok()?)) {
                     Some(name) => {
                         self.understood.decoded();
                         emit(Line::note(format!("{line} ({name})")))
@@ -186,7 +182,7 @@ impl<'d> Dump<'d> {
         section: &str,
         name: &str,
         dwords: Vec<u32>,
-        selected: &[EngineRef],
+        selected: &[Engine],
         emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         let engine = selected.first().copied().or(self.engine);
@@ -206,8 +202,8 @@ impl<'d> Dump<'d> {
                     return emit(Line::note("the engine of the context image is unknown: give it with --engine"));
                 };
                 self.understood.decoded();
-                emit(Line::section(format!("Context image, {}", engine.info().name)))?;
-                context::image(listed(&dwords, emit)?, engine).into_iter().try_for_each(emit)
+                emit(Line::section(format!("Context image, {}", engine.name())))?;
+                engine.image(listed(&dwords, emit)?).into_iter().try_for_each(emit)
             }
             ("VM state", address) => {
                 let Ok(address) = u64::from_str_radix(address, 16) else {
@@ -243,13 +239,13 @@ impl<'d> Dump<'d> {
 
     fn end(
         self,
-        selected: &[EngineRef],
+        selected: &[Engine],
         understood: &mut Understood,
         emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         let engine = selected.first().copied().or(self.engine);
         let decoded = match engine {
-            Some(engine) => self.memory.decode_batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
+            Some(engine) => self.memory.decode_batches(&self.batches, engine, &self.marks, emit)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
                 understood.unknown("batch of an unknown engine");

@@ -3,7 +3,7 @@
 
 use arctic_gpu::card_file;
 
-use crate::decode::engine::{Family, classes};
+use crate::decode::engine::{FAMILIES, FLEX, Family, classes, names, of_card};
 
 /// Returns the help of --class.
 pub fn class_help() -> String {
@@ -19,23 +19,24 @@ pub fn class_help() -> String {
 ///
 /// With the accepted names.
 pub fn engine(name: &str) -> Result<String, String> {
-    if Family::all().any(|family| family.engine(name).is_some()) {
+    if FAMILIES.iter().any(|family| family.engine(name).is_some()) {
         return Ok(name.to_owned());
     }
-    Err(format!("expected a class ({}) or one of {}", classes().join(", "), Family::XeHpg.engines().join(", ")))
+    Err(format!("expected a class ({}) or one of {}", classes().join(", "), names(FLEX).join(", ")))
 }
 
 /// Returns `name` if it is that of a class.
 pub fn class(name: &str) -> Result<String, String> {
     match engine(name) {
-        Ok(class) if !Family::XeHpg.engines().contains(&name) => Ok(class),
+        Ok(class) if !names(FLEX).contains(&name) => Ok(class),
         _ => Err(format!("expected one of {}; --engine gives one engine", classes().join(", "))),
     }
 }
 
 /// Returns the family of a card.
 pub fn family(card: &str) -> Result<Family, String> {
-    card_file::load(card).map(|card| Family::of_card(&card)).map_err(|error| error.to_string())
+    let model = card_file::load(card).map_err(|error| error.to_string())?;
+    of_card(&model).ok_or_else(|| format!("no tables are known for the card {card}"))
 }
 
 /// Parses an address in hexadecimal.

@@ -66,6 +66,20 @@ pub trait Decode {
     fn remarks(&self, words: &[u32], requester: Requester) -> Remarks;
 }
 
+impl<D: Decode + ?Sized> Decode for &D {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn describe(&self, header: u32) -> Option<Description> {
+        (**self).describe(header)
+    }
+
+    fn remarks(&self, words: &[u32], requester: Requester) -> Remarks {
+        (**self).remarks(words, requester)
+    }
+}
+
 /// A command of a batch, without its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'b> {

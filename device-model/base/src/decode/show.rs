@@ -24,6 +24,20 @@ pub trait Names {
     }
 }
 
+impl<N: Names + ?Sized> Names for &N {
+    fn register(&self, offset: u32, addressing: Addressing) -> String {
+        (**self).register(offset, addressing)
+    }
+
+    fn address(&self, address: u64) -> Option<String> {
+        (**self).address(address)
+    }
+
+    fn element(&self, fields: &[Shown], words: &[u32]) -> String {
+        (**self).element(fields, words)
+    }
+}
+
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shown {

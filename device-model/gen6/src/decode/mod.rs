@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod context;
+pub mod family;
 #[cfg(test)]
 mod lengths;
 mod register;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The engines by name, and what the disassembler gets of an engine: its commands, their effect on a batch, the names of
-//! its registers.
+//! What the disassembler gets of an engine: its commands, their effect on a batch, the names of its registers.
 
 use arctic_base::command::{Addressing, Decode, Description, Next, Remarks, Target};
 use arctic_base::decode::show::{Names, Shown, element};
@@ -9,29 +8,7 @@ use super::register;
 use crate::command::mi::{MiCommand, fields};
 use crate::command::{Command, Mi, Requester};
 use crate::engine::addressing::command_register;
-use crate::generation::{EngineRef, XE_HPG};
-use crate::topology::EngineClass;
-
-/// Finds an engine by name (`rcs0`), or the first engine of a class by a name of the class (`render`, `vcs`).
-pub fn named(name: &str) -> Option<EngineRef> {
-    let id = XE_HPG.engines.named(name);
-    id.map_or_else(|| first_of(EngineClass::named(name)?), |id| Some(EngineRef { generation: &XE_HPG, id }))
-}
-
-/// Finds the first engine of a class.
-pub fn first_of(class: EngineClass) -> Option<EngineRef> {
-    Some(EngineRef { generation: &XE_HPG, id: XE_HPG.engines.find(class, 0)? })
-}
-
-/// Names of the engines.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    XE_HPG.engines.list().iter().map(|engine| engine.name)
-}
-
-/// Name of the command with this header on an engine of `class`; `None` if the engine does not have it.
-pub fn command_name(header: u32, class: EngineClass) -> Option<&'static str> {
-    XE_HPG.commands.decode(header, class).map(|command| command.name())
-}
+use crate::generation::EngineRef;
 
 impl Decode for EngineRef {
     fn name(&self) -> &str {

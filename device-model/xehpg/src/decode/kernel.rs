@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use arctic_base::decode::family::Kernels;
 use arctic_eu::text;
 
-use super::Line;
+use super::{Line, Message};
 use crate::command::gfx::{self, Gfx};
 use crate::compute::{ComputeState, Walker};
 use crate::generation::EngineRef;
@@ -14,19 +15,25 @@ use crate::generation::EngineRef;
 const MOST_BYTES: usize = 64 << 10;
 
 /// The kernels of the walkers among commands.
-#[derive(Default)]
-pub struct Kernels {
+pub struct WalkerKernels {
+    engine: EngineRef,
     /// State that the commands so far have set.
     state: ComputeState,
     starts: BTreeSet<u64>,
 }
 
-impl Kernels {
-    /// Notes a command of a batch, by its dwords. Commands are noted in the order of their execution, as far as it is known.
-    pub fn note(&mut self, dwords: &[u32], engine: EngineRef) {
+impl WalkerKernels {
+    /// The kernels of no walker yet, of batches that `engine` executes.
+    pub fn new(engine: EngineRef) -> Self {
+        WalkerKernels { engine, state: ComputeState::default(), starts: BTreeSet::new() }
+    }
+}
+
+impl Kernels<Message> for WalkerKernels {
+    fn note(&mut self, dwords: &[u32]) {
         let Some(header) = dwords.first().filter(|header| **header >> 29 == 3) else { return };
-        let class = engine.info().class;
-        match gfx::lookup(engine.generation.commands.gfx, *header, class).map(|command| command.action) {
+        let class = self.engine.info().class;
+        match gfx::lookup(self.engine.generation.commands.gfx, *header, class).map(|command| command.action) {
             Some(Gfx::State(state)) => self.state.execute(state, dwords),
             Some(Gfx::Walker) => {
                 self.starts.extend(Walker::new(dwords, &self.state, [1; 3]).map(|walker| walker.kernel_address()));
@@ -35,21 +42,19 @@ impl Kernels {
         }
     }
 
-    /// Virtual addresses of the kernels.
-    pub fn starts(&self) -> impl Iterator<Item = u64> {
-        self.starts.iter().copied()
+    fn starts(&self) -> Vec<u64> {
+        self.starts.iter().copied().collect()
     }
-}
 
-/// The code of a kernel at `address`, up to the end of its threads.
-pub fn code(dwords: &[u32], address: u64) -> Vec<Line> {
-    let bytes: Vec<u8> = dwords.iter().take(MOST_BYTES / 4).flat_map(|dword| dword.to_le_bytes()).collect();
-    let mut lines = Vec::new();
-    for line in text::lines(&bytes) {
-        lines.push(Line::note(format!("{:#x}: {}", address.wrapping_add(line.address.into()), line.text.trim())));
-        if line.text.contains("EOT") || line.instruction.is_none() {
-            break;
+    fn code(&self, dwords: &[u32], address: u64) -> Vec<Line> {
+        let bytes: Vec<u8> = dwords.iter().take(MOST_BYTES / 4).flat_map(|dword| dword.to_le_bytes()).collect();
+        let mut lines = Vec::new();
+        for line in text::lines(&bytes) {
+            lines.push(Line::note(format!("{:#x}: {}", address.wrapping_add(line.address.into()), line.text.trim())));
+            if line.text.contains("EOT") || line.instruction.is_none() {
+                break;
+            }
         }
+        lines
     }
-    lines
 }

@@ -5,9 +5,10 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod context;
-pub mod engine;
+mod engine;
+pub mod family;
 pub mod guc;
-pub mod kernel;
+mod kernel;
 pub mod register;
 pub mod status;
 #[cfg(test)]

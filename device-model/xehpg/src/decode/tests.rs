@@ -17,7 +17,7 @@ fn commands(batch: &Batch<'_>) -> Vec<String> {
 }
 
 fn on(engine: &str) -> EngineRef {
-    engine::named(engine).unwrap()
+    EngineRef { generation: &XE_HPG, id: XE_HPG.engines.named(engine).unwrap() }
 }
 
 #[test]
