@@ -186,9 +186,8 @@ struct Family {
     card: fn(toml::Deserializer<'_>) -> Result<CardFile, toml::de::Error>,
 }
 
-const XEHPG: Family = Family { name: "xehpg", card: |keys| Ok(CardFile::Flex(CardProfile::deserialize(keys)?)) };
-const GEN6: Family =
-    Family { name: "gen6", card: |keys| Ok(CardFile::Integrated(IntegratedProfile::deserialize(keys)?)) };
+const XEHPG: Family = Family { name: "xehpg", card: |keys| Deserialize::deserialize(keys).map(CardFile::Flex) };
+const GEN6: Family = Family { name: "gen6", card: |keys| Deserialize::deserialize(keys).map(CardFile::Integrated) };
 
 /// The families.
 const FAMILIES: [Family; 2] = [XEHPG, GEN6];
@@ -379,7 +378,7 @@ mod tests {
             ("device = 0x56c0", "device = 0", "a PCI device ID of the die"),
             ("= \"16GiB\"", "= 16", "expected a string"),
             ("revision = 8", "revision = 3", "8 (C0)"),
-            ("revision = 8", "revison = 8", "expected one of `name`"),
+            ("revision = 8", "revison = 8", "expected one of `family`, `name`"),
             ("0xffffffff", "0x100000000", "0x1 to 0xffffffff"),
             ("vebox_mask = 0x3 ", "vebox_mask = 0x10 ", "0x1 to 0xf"),
             ("vdbox_mask = 0x05", "vdbox_mask = 0", "0x1 to 0xff"),

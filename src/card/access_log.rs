@@ -65,7 +65,7 @@ mod tests {
     fn a_place_has_its_name() {
         for (card, bar, offset, expected) in [
             ("ivb", 0, 0x14_5998, "0:0x145998 RP_STATE_CAP"),
-            ("ivb", 0, 0x2_2030, "0:0x22030 bcs0.RING_TAIL"),
+            ("ivb", 0, 0x2_2030, "0:0x22030 bcs0.RING_BUFFER_TAIL"),
             ("ivb", 0, 0x20_0010, "0:0x200010 GGTT[0x4]"),
             ("ivb", 0, 0x1f_fffc, "0:0x1ffffc"),
             ("ivb", 2, 0x1000, "2:0x1000"),

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError};
+use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, RegisterMap};
 use arctic_device_model::limits::Limits;
 use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
@@ -64,6 +64,10 @@ impl<M: Model> Model for Observed<M> {
 
     fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
         self.model.virtual_function_on_bus()
+    }
+
+    fn register_map(&self) -> RegisterMap {
+        self.model.register_map()
     }
 
     fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {

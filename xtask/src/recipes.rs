@@ -200,7 +200,7 @@ pub fn check(only: &[String]) -> Result<()> {
         copy::write(&folder, |_| None)?;
         carry_out(PAGE, &steps(&read(PAGE)?)?, &folder, &[("CARGO_TARGET_DIR", build.as_os_str())])?;
     }
-    let pages: Vec<&str> = GUEST_PAGES.into_iter().filter(|page| wanted(&page)).collect();
+    let pages: Vec<&str> = GUEST_PAGES.into_iter().filter(|page| wanted(page)).collect();
     if pages.is_empty() {
         return Ok(());
     }

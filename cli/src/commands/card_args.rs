@@ -21,9 +21,9 @@ use super::quantity::quantity;
 /// The card, and how QEMU presents it.
 #[derive(clap::Args)]
 pub struct CardArgs {
-    /// The card: a card file (docs/card-files.md), or the name of a built-in one
-    /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170,
-    /// with more than 31 VFs flex170-63vf
+    /// The card: a card file (docs/card-files.md; `arctic serve --print-card flex170` prints one), or the name of a built-in
+    /// one (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170, with more
+    /// than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME", value_parser = card(), hide_possible_values = true)]
     card: Option<String>,
     /// What the card does with programs of user space that use commands which it does not execute (3D, compute, media):

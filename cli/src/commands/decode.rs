@@ -60,8 +60,8 @@ pub struct DecodeArgs {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The card with the engine that executed the input: a card file (docs/card-files.md), or the name of a built-in card (flex170, ivb...). The
-    /// default is the GPU that the file names, or a Flex card
+    /// The card with the engine that executed the input: a card file (docs/card-files.md), or the name of a built-in card
+    /// (flex170, ivb...). The default is the GPU that the file names, or a Flex card
     #[arg(long, value_name = "FILE|NAME", value_parser = Offered::new(family, built_in), hide_possible_values = true)]
     card: Option<Family>,
     /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3, or a class like --class; the default is the engine named in the

@@ -22,7 +22,8 @@ use crate::operator::{Connection, Errors, Raised, Registers, Request};
 /// loaded. The card continues to work. The bits stay set until the driver clears them, or a reset of the PF.
 ///
 /// The driver of a PF in D3hot receives no interrupt, and xe discards the errors when it resumes the PF; a warning is
-/// printed then, and if no guest is connected to the PF. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest keeps the PF awake.
+/// printed then, and if no guest is connected to the PF. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest
+/// keeps the PF awake.
 ///
 /// Without ERROR, print the error registers, which shows what the driver has not cleared. With --list, print the errors that the card
 /// can report; an integrated GPU reports none.

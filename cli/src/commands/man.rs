@@ -57,8 +57,8 @@ const FILES: [(&str, &[&str], &str); 6] = [
     (
         "/usr/share/doc/arctic",
         &[],
-        "In a Debian package: the documents that texts name as docs/NAME.md, card files (configs/) and own-guest.sh (dist/), as in the \
-         source tree.",
+        "In a Debian package: the documents that texts name as docs/NAME.md, card files (configs/) and own-guest.sh \
+         (dist/), as in the source tree.",
     ),
     ("~/.cache/arctic/parts", GUESTS, "Downloaded components, a directory each."),
     ("~/.cache/arctic/runs", GUESTS, "Logs of the last runs, a directory each."),

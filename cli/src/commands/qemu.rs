@@ -84,7 +84,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_enum, default_value_t = Firmware::Seabios)]
     firmware: Firmware,
     /// Memory of the guest in MiB
-    #[arg(long, value_name = "MIB", default_value_t = connection::MEMORY, value_parser = quantity::<u32>("MiB", 64..=u32::MAX.into()))]
+    #[arg(long, value_name = "MIB", default_value_t = connection::MEMORY,
+        value_parser = quantity::<u32>("MiB", 64..=u32::MAX.into()))]
     memory: u32,
     /// Processors of the guest
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = quantity::<u8>("processors", 1..=255))]

@@ -203,8 +203,8 @@ mod tests {
         for line in [
             "0x190240  VF_SW_FLAG[0]\n  view      of VF 2's register, for the PF\n  behaviour ",
             "\n  MMIO      PF and each VF, a value each; the PF has that of VF n at 0x400 * n above its own\n",
-            "0x022030  bcs0.RING_TAIL\n  behaviour side effects: Engine(",
-            "\n  awake     Render: a driver holds this forcewake domain for an access\n",
+            "0x022030  bcs0.RING_TAIL\n  behaviour stored, mask 0x001ffff8\n  reset     0x00000000\n",
+            "\n  awake     GT: a driver holds this forcewake domain for an access\n",
             "\n  MMIO      PF; a VF reads 0, and its writes are dropped\n",
             "\n  commands  PF's driver: read and write on all engines\n",
         ] {

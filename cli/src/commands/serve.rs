@@ -67,9 +67,9 @@ use arctic_guest_runner::viommu::{REQUESTER, Viommu};
     arctic serve --print-card flex170 > lab.toml\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct ServeArgs {
-    /// Card file (docs/card-files.md), or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
-    /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb; the default is flex170,
-    /// with more than 31 VFs flex170-63vf
+    /// Card file (docs/card-files.md), or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB),
+    /// flex170-63vf, small (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb; the
+    /// default is flex170, with more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME", value_parser = card(), hide_possible_values = true)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist

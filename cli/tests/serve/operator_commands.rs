@@ -215,7 +215,8 @@ fn trace_filter_that_matches_no_event_is_refused() {
             "small",
             &[],
             ["--engine", "vcs1"],
-            "the card has no vcs1: its engines are XXX; the driver's vcs1 is vcs2 of the card",
+            "the card has no vcs1: its engines are rcs0, bcs0, ccs0, ccs1, ccs2, ccs3, vcs0, vcs2, vecs0, vecs1; \
+              the driver's vcs1 is vcs2 of the card",
         ),
     ] {
         let temp = TempDir::new().unwrap();

@@ -3,7 +3,7 @@
 //! introductions.
 
 /// Marks of a class, and their meanings.
-const MARKS: [(&str, &str); 20] = [
+const MARKS: [(&str, &str); 19] = [
     ("DOC", "stated completely in the document"),
     ("PTR", "named in the document, bit layout defined elsewhere"),
     ("INF", "inferred from what the document or the drivers state"),
@@ -23,7 +23,6 @@ const MARKS: [(&str, &str); 20] = [
     ("GMM", "source: Intel's gmmlib"),
     ("IGC", "source: Intel's graphics compiler"),
     ("OBS", "source: observed in a run"),
-    ("U", "uncertain"),
 ];
 
 /// The meanings of the marks in a class, such as `DOC behaviour, layout PTR` or `K, IGT, GX`.
@@ -33,8 +32,11 @@ pub fn of_class(class: &str) -> Vec<(&'static str, &'static str)> {
     MARKS.into_iter().filter(|(mark, _)| marks.iter().any(|word| word == mark)).collect()
 }
 
-/// References in the rules of items: whether a word begins with one, and the meaning.
-const REFERENCES: [(fn(&str) -> bool, &str); 3] = [
+/// Whether a word begins with a reference, and the meaning of the reference.
+type Reference = (fn(&str) -> bool, &'static str);
+
+/// References in the rules of items.
+const REFERENCES: [Reference; 3] = [
     (is_line, "L271: line 271 of the document's plain text"),
     (is_section, "B.6: section of the contract of Linux's drivers, docs/spec/xe-driver-contract.md"),
     (|word| word == "Test:", "Test: how the item can be tested"),

@@ -188,6 +188,7 @@ impl Connection {
 }
 
 fn file_name(path: &Path) -> String {
+    debug_assert!(path.file_name().is_some(), "the path of a socket has a name: {}", path.display());
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
@@ -321,7 +322,7 @@ mod tests {
             let sets = cards.iter().map(|card| connected(&format!("/c{}", card.number), *card).qemu);
             let all: Vec<String> = sets.flatten().collect();
             let count = |start: &str| all.iter().filter(|argument| argument.starts_with(start)).count();
-            assert_eq!((count("q35"), count("memory-backend-memfd"), count("-nic")), (1, 1, 1), "{all:?}");
+            assert_eq!((count("q35,"), count("memory-backend-memfd"), count("-nic")), (1, 1, 1), "{all:?}");
             let devices = devices(&all);
             let places: Vec<_> = devices.iter().map(|device| (device["bus"].clone(), device["addr"].clone())).collect();
             let ports: Vec<Vec<&str>> = all

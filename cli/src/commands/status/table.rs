@@ -173,37 +173,40 @@ impl fmt::Display for Table<'_> {
         let Table { status, terminal } = self;
         let Status { card, topology, enabled_vfs, total_vfs, .. } = status;
         let resident = status.resident_bytes / MIB;
-        match total_vfs {
-            0 => write!(f, "{card}: no VFs")?,
-            _ => write!(f, "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled")?,
-        }
-        writeln!(f, ", up {:.0} s, {resident} MiB resident", status.uptime_seconds)?;
-        let (columns, omitted) = self.columns();
-        let mut row = |name: &str, state: &str, cell: &dyn Fn(&Column) -> String| {
-            let cells: String = columns.iter().map(|(column, width)| format!(" {:>width$}", cell(column))).collect();
-            writeln!(f, "{}", format!("{name:<NAME$} {state:<STATE$}{cells}").trim_end())
-        };
-        row("FUNCTION", "STATE", &|column| column.title.to_owned())?;
-        for function in &status.functions {
-            // In this topology the card performs the tasks of the PF driver.
-            let itself = function.number() == 0 && topology == Topology::Provisioned.name();
-            let state = if itself { "built-in" } else { state(function) };
-            row(&function.name(), state, &|column| (column.cell)(function))?;
-        }
-        let mut line = |text: &str| {
+        let line = |f: &mut fmt::Formatter<'_>, text: &str| {
             let mut wrapped = String::new();
             wrap(&mut wrapped, text, ["", "  "], terminal.unwrap_or(usize::MAX));
             f.write_str(&wrapped)
         };
+        let vfs = match total_vfs {
+            0 => format!("{card}: no VFs"),
+            _ => format!("{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled"),
+        };
+        line(f, &format!("{vfs}, up {:.0} s, {resident} MiB resident", status.uptime_seconds))?;
+        let (columns, omitted) = self.columns();
+        let row = |f: &mut fmt::Formatter<'_>, name: &str, state: &str, cell: &dyn Fn(&Column) -> String| {
+            let cells: String = columns.iter().map(|(column, width)| format!(" {:>width$}", cell(column))).collect();
+            writeln!(f, "{}", format!("{name:<NAME$} {state:<STATE$}{cells}").trim_end())
+        };
+        row(f, "FUNCTION", "STATE", &|column| column.title.to_owned())?;
+        for function in &status.functions {
+            // In this topology the card performs the tasks of the PF driver.
+            let itself = function.number() == 0 && topology == Topology::Provisioned.name();
+            let state = if itself { "built-in" } else { state(function) };
+            row(f, &function.name(), state, &|column| (column.cell)(function))?;
+        }
         if !omitted.is_empty() {
-            line(&format!("not shown on this terminal: {}", omitted.join(", ")))?;
+            line(f, &format!("not shown on this terminal: {}", omitted.join(", ")))?;
         }
         let ran = status.functions.iter().filter_map(|function| Some((function.name(), function.gpu.kernels?)));
         for (name, counts) in ran.filter(|(_, counts)| !counts.is_zero()) {
             let KernelCounts { walkers, groups, instructions, faults } = counts;
-            line(&format!(
-                "kernels of {name}: {walkers} walkers, {groups} groups, {instructions} instructions, {faults} faults"
-            ))?;
+            line(
+                f,
+                &format!(
+                    "kernels of {name}: {walkers} walkers, {groups} groups, {instructions} instructions, {faults} faults"
+                ),
+            )?;
         }
         let engine = |EngineStatus { engine, function, kernel, .. }: &EngineStatus| {
             let kernel = kernel.map_or_else(String::new, |KernelStatus { address, groups, instructions }| {
@@ -212,17 +215,17 @@ impl fmt::Display for Table<'_> {
             format!("{engine} {}{kernel}", function.map_or_else(|| "-".into(), name_of))
         };
         let engines: Vec<_> = status.engines.iter().map(engine).collect();
-        line(&format!("engines: {}", engines.join(", ")))?;
+        line(f, &format!("engines: {}", engines.join(", ")))?;
         if let Some(StreamStatus { unit, enabled, period_ns, bytes, written, lost }) = &status.stream {
             let timer = period_ns.map_or(String::new(), |ns| format!(" every {:.1} us", ns as f64 / 1e3));
             let state = if *enabled { format!("reports of {bytes} bytes{timer}") } else { "off".into() };
-            line(&format!("stream: {unit}, {state}, {written} written, {lost} lost"))?;
+            line(f, &format!("stream: {unit}, {state}, {written} written, {lost} lost"))?;
         }
         let version = |(name, version): (&String, &Option<String>)| {
             format!("{name} {}", version.as_deref().unwrap_or("not loaded"))
         };
         let firmware: Vec<_> = status.firmware.iter().map(version).collect();
-        if firmware.is_empty() { Ok(()) } else { line(&format!("firmware: {}", firmware.join(", "))) }
+        if firmware.is_empty() { Ok(()) } else { line(f, &format!("firmware: {}", firmware.join(", "))) }
     }
 }
 

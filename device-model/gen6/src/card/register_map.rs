@@ -95,7 +95,7 @@ mod tests {
     fn a_register_has_its_engine_owner_domain_and_accesses() {
         let map = register_map(&ivb());
         let tail = at(&map, 0x2_2030);
-        assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_TAIL", Some("GT")));
+        assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_BUFFER_TAIL", Some("GT")));
         assert!(matches!(&tail.behaviour, Behaviour::SideEffects { unit } if unit.starts_with("Engine(")), "{tail:?}");
         let from = |register: &RegisterDescription| -> Vec<_> {
             register.commands.iter().map(|access| (access.from, access.access)).collect()

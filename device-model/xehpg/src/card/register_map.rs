@@ -73,7 +73,10 @@ fn owner(decoded: &Decoded, per_function: bool) -> String {
 fn domain(domain: WakeDomain) -> Option<String> {
     match domain {
         WakeDomain::AlwaysOn => None,
-        domain => Some(format!("{domain:?}")),
+        WakeDomain::Gt => Some("GT".into()),
+        WakeDomain::Render => Some("render".into()),
+        WakeDomain::Vdbox(n) => Some(format!("media, VDBOX {n}")),
+        WakeDomain::Vebox(n) => Some(format!("media, VEBOX {n}")),
     }
 }
 
@@ -149,11 +152,14 @@ mod tests {
     fn a_register_has_its_engine_owner_domain_and_accesses() {
         let map = map();
         let tail = at(&map, 0x2_2030);
-        assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_TAIL", Some("Render")));
-        assert!(matches!(&tail.behaviour, Behaviour::SideEffects { unit } if unit.starts_with("Engine(")), "{tail:?}");
+        assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_TAIL", Some("GT")));
+        assert_eq!(tail.behaviour, Behaviour::Stored { mask: 0x1f_fff8 });
+        let reset = &at(&map, 0x941c).behaviour;
+        assert!(matches!(reset, Behaviour::SideEffects { unit } if unit == "Reset(Gdrst)"), "{reset:?}");
+        assert_eq!(at(&map, 0x1c_8030).awake.as_deref(), Some("media, VEBOX 0"));
         // GPR 0 of rcs0: of its context, for every requester there and for the PF's driver elsewhere.
         let gpr = at(&map, 0x2600);
-        assert_eq!((gpr.name.as_str(), gpr.owner.as_str()), ("CS_GPR[0]", "the context, on rcs, bcs, vcs, vecs, ccs"));
+        assert_eq!((gpr.name.as_str(), gpr.owner.as_str()), ("CS_GPR[0]", "the context, on rcs, vcs, vecs, bcs, ccs"));
         let access = |from, engines: &[&'static str]| CommandAccess {
             from,
             access: Permission::ReadWrite,
