@@ -317,14 +317,26 @@ mod tests {
 
     /// Returns the `arctic` command lines in a text, without the program name: command lines that are whole lines, and
     /// command lines between backticks.
-    fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
+    fn lines(text: &str) -> (Vec<String>, Vec<&str>) {
         fn named(line: &str) -> Option<&str> {
             line.strip_prefix("arctic ").or(line.strip_prefix("cargo run --release -- "))
         }
-        let full_lines = text.lines().filter_map(|line| named(line.trim()));
+        let mut lines = text.lines();
+        let mut full_lines = Vec::new();
+        while let Some(line) = lines.next() {
+            let Some(mut line) = named(line.trim()).map(str::to_owned) else { continue };
+            // Arguments on further lines, and a quoted one of several lines.
+            while (line.ends_with('\\') || line.matches('\'').count() % 2 == 1)
+                && let Some(next) = lines.next()
+            {
+                line.truncate(line.trim_end_matches('\\').len());
+                line.extend([" ", next.trim()]);
+            }
+            full_lines.push(line);
+        }
         let marked =
             text.split('`').filter(|part| !part.contains('\n')).filter_map(|part| part.strip_prefix("arctic "));
-        (full_lines.collect(), marked.collect())
+        (full_lines, marked.collect())
     }
 
     /// Every `arctic` command line in a document or help text parses. Command lines within a sentence may omit
@@ -344,8 +356,8 @@ mod tests {
         for (n, text) in texts.iter().enumerate() {
             let (full_lines, marked) = lines(text);
             found += full_lines.len();
-            let within = marked.iter().map(|line| (line, true)).filter(|_| n < documents);
-            for (line, within) in full_lines.iter().map(|line| (line, false)).chain(within) {
+            let within = marked.iter().map(|line| (*line, true)).filter(|_| n < documents);
+            for (line, within) in full_lines.iter().map(|line| (line.as_str(), false)).chain(within) {
                 let words = words(line);
                 let Err(error) = Arguments::try_parse_from(["arctic".into()].into_iter().chain(words)) else {
                     continue;
