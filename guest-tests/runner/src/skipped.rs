@@ -45,7 +45,7 @@ const CLEARING: [&str; 5] =
 
 /// The line about skipped commands of user space, most frequent first; `None` if there were none.
 ///
-/// On an `integrated` GPU i915 executes its batches of [`CLEARING`] in the PPGTT and without privilege, like those of programs. The
+/// On an `integrated` GPU i915 executes its batches that clear residues in the PPGTT and without privilege, like those of programs. The
 /// card has no record by which to tell them apart, so the line does not ascribe these commands to programs.
 pub fn line(skipped: &[Skipped], integrated: bool) -> Option<String> {
     let (mut of_programs, mut of_either) = (BTreeMap::<&str, u64>::new(), BTreeMap::<&str, u64>::new());

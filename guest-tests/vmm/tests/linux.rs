@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use arctic_gpu::gpu::Model;
 use arctic_guest_runner::image::nested::Extra;
 use arctic_guest_runner::nested;
 use arctic_guest_runner::progress::StderrProgress;
