@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Base address registers: memory and I/O BARs, and their registers.
 
-use std::fmt;
-
 use crate::config::Field;
 use arctic_number::{high, low};
 
@@ -85,34 +83,19 @@ pub struct Bar {
 }
 
 /// Invalid BAR size or register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BarError {
     /// The size in bytes is not a power of two that a BAR of this kind can have.
+    #[error("invalid BAR size {0:#x}: must be a power of two from {least:#x} to {most:#x}", least = .1.sizes().0, most = .1.sizes().1)]
     Size(u64, BarKind),
     /// A BAR of this kind cannot start at this register.
+    #[error(
+        "a BAR of {registers} registers cannot start at register {0}, only at 0 to {last}",
+        registers = .1.registers(),
+        last = BAR_REGISTERS.saturating_sub(.1.registers())
+    )]
     Index(u8, BarKind),
 }
-
-impl fmt::Display for BarError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BarError::Size(size, kind) => {
-                let (least, most) = kind.sizes();
-                write!(f, "invalid BAR size {size:#x}: must be a power of two from {least:#x} to {most:#x}")
-            }
-            BarError::Index(index, kind) => {
-                let last = BAR_REGISTERS.saturating_sub(kind.registers());
-                write!(
-                    f,
-                    "a BAR of {} registers cannot start at register {index}, only at 0 to {last}",
-                    kind.registers()
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for BarError {}
 
 impl Bar {
     /// Creates a BAR of `size` bytes at register `index`. The size is a power of two: 4 KiB to 2 GiB of 32-bit memory,

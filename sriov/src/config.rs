@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A function's 4096 bytes of configuration space: reset value and write behaviour of each bit.
 
-use std::fmt;
 use std::ops::Range;
 
 /// Size in bytes of a PCI Express function's configuration space.
@@ -73,24 +72,15 @@ impl Field {
 }
 
 /// A list of fields that does not form a valid configuration space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// Two fields cover the byte at this offset.
+    #[error("two configuration space fields overlap at byte {0:#x}")]
     Overlap(u16),
     /// The field at this offset extends beyond the 4096 bytes.
+    #[error("the field at {0:#x} extends beyond configuration space")]
     OutOfRange(u16),
 }
-
-impl fmt::Display for LayoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LayoutError::Overlap(at) => write!(f, "two configuration space fields overlap at byte {at:#x}"),
-            LayoutError::OutOfRange(at) => write!(f, "the field at {at:#x} extends beyond configuration space"),
-        }
-    }
-}
-
-impl std::error::Error for LayoutError {}
 
 /// Kind of PCI Express reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

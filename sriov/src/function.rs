@@ -2,7 +2,6 @@
 //! A PCI function, conventional or Express: handles configuration accesses and returns events for the device and the
 //! transport.
 
-use std::fmt;
 use std::ops::Range;
 
 use crate::bar::{Bar, BarError, BarKind};
@@ -26,48 +25,21 @@ mod msi;
 const POWER_D3HOT: u8 = 3;
 
 /// The function cannot be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FunctionError {
     /// Invalid BAR size or register.
-    Bar(BarError),
+    #[error(transparent)]
+    Bar(#[from] BarError),
     /// Overlapping or out-of-range configuration space fields.
-    Layout(LayoutError),
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
     /// Invalid SR-IOV configuration.
-    Sriov(SriovError),
+    #[error(transparent)]
+    Sriov(#[from] SriovError),
     /// The card has no virtual functions.
+    #[error("the card has no virtual functions")]
     NoVirtualFunctions,
-}
-
-impl fmt::Display for FunctionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FunctionError::Bar(error) => error.fmt(f),
-            FunctionError::Layout(error) => error.fmt(f),
-            FunctionError::Sriov(error) => error.fmt(f),
-            FunctionError::NoVirtualFunctions => f.write_str("the card has no virtual functions"),
-        }
-    }
-}
-
-impl std::error::Error for FunctionError {}
-
-impl From<BarError> for FunctionError {
-    fn from(error: BarError) -> Self {
-        FunctionError::Bar(error)
-    }
-}
-
-impl From<LayoutError> for FunctionError {
-    fn from(error: LayoutError) -> Self {
-        FunctionError::Layout(error)
-    }
-}
-
-impl From<SriovError> for FunctionError {
-    fn from(error: SriovError) -> Self {
-        FunctionError::Sriov(error)
-    }
 }
 
 /// Returns whether the command register enables the address space of a BAR.
@@ -185,15 +157,15 @@ impl PciFunction {
     pub fn write_config(&mut self, offset: u64, data: &[u8]) -> Events {
         let before = self.controls();
         let slept = self.power_state_bits();
-        let latched = self.sriov.as_ref().map(|sriov| sriov.latch(&self.config));
+        let registers = self.sriov.as_ref().map(|sriov| sriov.before_write(&self.config));
         // Initiate FLR always reads 0, so it is detected from the written data.
         let flr = self.starts_flr(offset, data);
         self.config.write(offset, data);
         let mut events = Events::default();
         self.revert_unsupported_power_state(slept, &mut events.reverted);
         let woken = slept == POWER_D3HOT && self.power_state() == PowerState::D0 && !self.keeps_state_in_d3hot();
-        if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
-            sriov.settle(&mut self.config, &latched, &mut events.reverted);
+        if let Some((sriov, registers)) = self.sriov.as_ref().zip(registers) {
+            sriov.revert_forbidden(&mut self.config, &registers, &mut events.reverted);
         }
         if flr || woken {
             self.reset_config(Reset::FunctionLevel);

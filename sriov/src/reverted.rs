@@ -17,7 +17,7 @@ pub struct RevertedWrite {
     pub kept: u32,
 }
 
-/// The power state, and the fields that [`settle`](crate::sriov_capability::Sriov::settle) checks.
+/// The power state, and the fields that [`revert_forbidden`](crate::sriov_capability::Sriov::revert_forbidden) checks.
 const MAX_REVERTED: usize = 5;
 
 /// The reverted writes of one access.

@@ -5,7 +5,6 @@
 //! A part contains the registers as software reads them. Restoring accepts only values that the function can have:
 //! read-only bits must be equal, so the identities, BAR sizes and capabilities of the two functions are the same.
 
-use std::fmt;
 use std::ops::Range;
 
 use crate::config::ConfigSpace;
@@ -40,33 +39,22 @@ impl SavedConfig {
 }
 
 /// Reason why a saved state cannot be restored. The function is then unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The function has this part and the state does not, or has it twice.
+    #[error("the saved configuration space has not exactly one {0}")]
     Missing(PartId),
     /// The state has this part and the function does not.
+    #[error("the function has no {0}, which was saved")]
     Unknown(PartId),
     /// The part has another length in the state.
+    #[error("the saved {0} has another length than the function's")]
     Length(PartId),
     /// The register at this offset has a value that it cannot have in this function.
+    #[error("the saved {0} has a value at {1:#x} that the function cannot have")]
     Value(PartId, u16),
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigError::Missing(part) => write!(f, "the saved configuration space has not exactly one {part}"),
-            ConfigError::Unknown(part) => write!(f, "the function has no {part}, which was saved"),
-            ConfigError::Length(part) => write!(f, "the saved {part} has another length than the function's"),
-            ConfigError::Value(part, at) => {
-                write!(f, "the saved {part} has a value at {at:#x} that the function cannot have")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl PciFunction {
     /// Returns the state of configuration space.

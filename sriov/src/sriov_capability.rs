@@ -8,8 +8,6 @@
 //! - VF Enable with NumVFs 0 or above TotalVFs is stored and enables no VF.
 //! - A System Page Size that is not exactly one supported page size, or an unsupported VF BAR size, is ignored.
 
-use std::fmt;
-
 use bitfield_struct::bitfield;
 
 use crate::bar::{BAR_REGISTERS, Bar, BarError, BarKind};
@@ -130,43 +128,26 @@ pub struct SriovLayout {
 }
 
 /// Invalid SR-IOV configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SriovError {
     /// More VFs than the function can have.
+    #[error("{0} VFs requested: more than the function can have")]
     TotalVfs(u16),
     /// A VF BAR size that VF Resizable BAR cannot encode.
+    #[error("invalid VF BAR size {0:#x}: must be a power of two of at least 1 MiB")]
     Size(u64),
     /// The VF BAR size after reset is not among the supported sizes.
+    #[error("the VF BAR size {0:#x} is not among the supported sizes")]
     NotOffered(u64),
     /// The VF BAR with this index is not 64-bit memory.
+    #[error("VF BAR {0} is not 64-bit memory")]
     Kind(u8),
     /// The resizable VF BAR is not one of the VF BARs.
+    #[error("the resizable VF BAR {0} is not one of the VF BARs")]
     Resizable(u8),
     /// A size that no BAR can have.
-    Bar(BarError),
-}
-
-impl fmt::Display for SriovError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SriovError::TotalVfs(total) => write!(f, "{total} VFs requested: more than the function can have"),
-            SriovError::Size(size) => {
-                write!(f, "invalid VF BAR size {size:#x}: must be a power of two of at least 1 MiB")
-            }
-            SriovError::NotOffered(size) => write!(f, "the VF BAR size {size:#x} is not among the supported sizes"),
-            SriovError::Kind(bar) => write!(f, "VF BAR {bar} is not 64-bit memory"),
-            SriovError::Resizable(bar) => write!(f, "the resizable VF BAR {bar} is not one of the VF BARs"),
-            SriovError::Bar(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SriovError {}
-
-impl From<BarError> for SriovError {
-    fn from(error: BarError) -> Self {
-        SriovError::Bar(error)
-    }
+    #[error(transparent)]
+    Bar(#[from] BarError),
 }
 
 /// A VF BAR as programmed by software. The BARs of all VFs are contiguous.
@@ -205,7 +186,7 @@ pub(crate) struct SriovState {
 
 /// Register values before a write, for the checks that follow it.
 #[derive(Clone, Copy)]
-pub(crate) struct Latched {
+pub(crate) struct BeforeWrite {
     control: SriovControl,
     num_vfs: u16,
     page_size: u32,
@@ -320,10 +301,10 @@ impl Sriov {
         state
     }
 
-    /// Saves the registers that [`Sriov::settle`] compares after a write.
+    /// The registers that [`Sriov::revert_forbidden`] compares with those after a write.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    pub fn latch(&self, config: &ConfigSpace) -> Latched {
-        Latched {
+    pub fn before_write(&self, config: &ConfigSpace) -> BeforeWrite {
+        BeforeWrite {
             control: self.control(config),
             num_vfs: config.word(self.at + NUM_VFS),
             page_size: config.dword(self.at + SYSTEM_PAGE_SIZE),
@@ -334,7 +315,7 @@ impl Sriov {
     /// Reverts changes that a write is not allowed to make, and adds them to `reverted`. `before` is the state before the
     /// write.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched, reverted: &mut RevertedWrites) {
+    pub fn revert_forbidden(&self, config: &mut ConfigSpace, before: &BeforeWrite, reverted: &mut RevertedWrites) {
         let locked = before.control.vf_enable();
         if locked {
             let mask = SriovControl::new().with_ari_capable_hierarchy(true);

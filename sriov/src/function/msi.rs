@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Message signaled interrupts of a function, with the mask and pending bits of the one vector.
+#![allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
 
 use super::PciFunction;
 use crate::capability::{MSI_ADDRESS, MsiLayout};
@@ -10,7 +11,6 @@ impl PciFunction {
     /// Returns the message to send for an interrupt on MSI `vector`. If the vector is masked, it becomes pending and is
     /// reported later as [`MsiUnmasked`](crate::event::Event::MsiUnmasked). The interrupt is lost if MSI or bus mastering is disabled or the
     /// vector does not exist.
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
         let message = self.msi_message().filter(|_| vector == 0 && self.bus_master())?;
         let (msi, layout) = self.msi_layout()?;
@@ -23,7 +23,6 @@ impl PciFunction {
         Some(message)
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub(super) fn take_unmasked(&mut self) -> u32 {
         let Some((msi, layout)) = self.msi_layout() else { return 0 };
         let Some((mask, pending)) = layout.masking() else { return 0 };
@@ -35,7 +34,6 @@ impl PciFunction {
         due
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub(super) fn msi_message(&self) -> Option<MsiMessage> {
         let (msi, layout) = self.msi_layout()?;
         let enabled = self.config.register::<MsiControl>(msi).enable();
