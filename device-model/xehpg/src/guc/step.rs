@@ -8,7 +8,7 @@ use crate::guc::actions;
 use crate::guc::actions::control;
 use crate::guc::functions::client::State;
 use crate::guc::functions::share;
-use crate::guc::messages::ctb::MOST_OUT_OF_REACH;
+use crate::guc::messages::ctb::{Channel, MOST_OUT_OF_REACH};
 use crate::guc::messages::hxg::{Error, Header, MAX_DWORDS, Outgoing, Request, Type};
 use crate::guc::migration;
 use crate::guc::provisioning::threshold_event::Kind;
@@ -25,6 +25,7 @@ const TURNS_A_STEP: usize = 8;
 const RING_FULL_PAUSE: u64 = 200_000;
 /// Retry interval while a host's CT buffer is inaccessible, in nanoseconds.
 const OUT_OF_REACH_PAUSE: u64 = 2_000_000;
+
 /// Result of serving a function.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Served {
@@ -73,7 +74,7 @@ impl GucState {
         if busy != was_busy {
             self.slpc.show(ctx.gt, busy);
         }
-        step.merge(self.send(ctx));
+        step.merge(self.flush(ctx));
         migration::signal_moves_again(self, ctx);
         step.messages |= std::mem::take(&mut self.raised);
         // From the end of the step, which may have waited for a client for longer than the pause.
@@ -104,10 +105,14 @@ impl GucState {
         }
     }
 
+    fn channel(&mut self, function: Function) -> Option<&mut Channel> {
+        self.of(function).client.channel.as_mut()
+    }
+
     /// Adds queued messages to the channels of their functions, without writing them to memory.
     pub fn post(&mut self, ctx: &mut GucCtx<'_>) {
         for (function, message) in ctx.out.drain(..) {
-            if let Some(channel) = &mut self.scheduler.functions[function].client.channel {
+            if let Some(channel) = self.channel(function) {
                 channel.post(message);
                 self.unsent |= function.bit();
             }
@@ -116,17 +121,17 @@ impl GucState {
 
     /// Writes queued messages to the CT buffers, except those of paused and moved VFs: their memory may be transferred meanwhile.
     /// Returns the functions with new messages.
-    pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
+    fn flush(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         self.post(ctx);
         let mut step = Step::default();
         for function in functions((self.unsent | self.unnotified) & !self.withheld) {
-            step.merge(self.send_to(ctx, function));
+            step.merge(self.flush_to(ctx, function));
         }
         step
     }
 
     /// Writes queued messages to the CT buffer of `function`.
-    fn send_to(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Step {
+    fn flush_to(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Step {
         let mut step = Step::default();
         let client = &mut self.scheduler.functions[function].client;
         let Some(channel) = &mut client.channel else {
@@ -136,6 +141,8 @@ impl GucState {
         };
         let new = channel.flush(&mut ctx.gam(function)) || self.unnotified & function.bit() != 0;
         let via_client = ctx.views.of(function).may_wait_for_client();
+        // Messages wait for space in the ring. If only the tail could not be written, a client may answer later; other memory
+        // stays inaccessible.
         if !channel.unsent() || channel.waiting() == 0 && !via_client {
             self.unsent &= !function.bit();
         }
@@ -159,7 +166,7 @@ impl GucState {
     /// contexts may be on an engine, because it would cause further ones.
     pub fn settle_up(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> (Step, bool) {
         self.post(ctx);
-        let step = self.send_to(ctx, function);
+        let step = self.flush_to(ctx, function);
         let unsent = (self.unsent | self.unnotified) & function.bit() != 0;
         (step, !unsent && self.of(function).client.invalidations.is_empty())
     }
@@ -197,29 +204,34 @@ impl GucState {
     /// Executes requests from the CT buffer of `function`.
     #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn take_requests(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Served {
-        let of = &mut self.scheduler.functions[function];
+        let of = self.of(function);
         if of.state != State::Running || ctx.gt.memory.is_emptying(function) {
             return Served::Empty;
         }
         self.inaccessible &= !function.bit();
-        if of.client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
+        let Some(channel) = self.channel(function) else { return Served::Empty };
+        if channel.waiting() > 0 {
             return Served::Blocked;
         }
-        let Some(mut channel) = of.client.channel.take() else { return Served::Empty };
         let mut room = [0; MAX_DWORDS];
         let before = channel.h2g.offset();
         let mut served = Served::More;
         for _ in 0..REQUESTS_A_TURN {
+            // Not held over a request: its handler may post messages.
+            let Some(channel) = self.channel(function) else { return Served::Empty };
             let request_at = channel.h2g.offset();
             match channel.h2g.receive(&mut ctx.own(), &mut room) {
                 None => {
                     served = Served::Empty;
                     break;
                 }
+                // Only format 0, HXG, exists.
                 Some(request) if request.format != 0 => self.count(function, |counters| counters.malformed += 1),
                 Some(request) => {
                     if !self.take_request(ctx, request.fence, request.hxg) {
-                        channel.h2g.put_back(request_at);
+                        if let Some(channel) = self.channel(function) {
+                            channel.h2g.put_back(request_at);
+                        }
                         self.inaccessible |= function.bit();
                         served = Served::Blocked;
                         break;
@@ -227,19 +239,21 @@ impl GucState {
                 }
             }
         }
+        let Some(channel) = self.channel(function) else { return Served::Empty };
         channel.h2g.publish_head(&mut ctx.own());
-        if channel.h2g.out_of_reach(ctx.now) {
-            if ctx.views.of(function).may_wait_for_client() {
-                self.inaccessible |= function.bit();
-                served = Served::Blocked;
-            } else {
-                channel.h2g.give_up();
-            }
+        let failed = channel.h2g.out_of_reach(ctx.now);
+        let retries = failed && ctx.views.of(function).may_wait_for_client();
+        if failed && !retries {
+            channel.h2g.give_up();
         }
-        if channel.broken() && served == Served::Empty && before != channel.h2g.offset() {
+        let is_corrupt = channel.broken() && before != channel.h2g.offset();
+        if retries {
+            self.inaccessible |= function.bit();
+            return Served::Blocked;
+        }
+        if is_corrupt && served == Served::Empty {
             self.complain(function, format_args!("CT buffers are corrupt"));
         }
-        self.of(function).client.channel = Some(channel);
         served
     }
 

@@ -132,6 +132,18 @@ fn a_paused_vf_is_saved_into_a_buffer() {
     assert_eq!(rig.control(VF1, RESUME), SUCCESS);
 }
 
+/// The PF's driver may send other requests with one to save: each has a reply.
+#[test]
+fn requests_beside_a_save_have_replies() {
+    let mut rig = Rig::talking();
+    rig.pause(VF1);
+    let size = SUCCESS | rig.size(VF1);
+    for fence in 0x21..0x24 {
+        rig.host.put_padded(&ct::request(fence, SAVE, &[VF1.0.into(), 0, 0, 0]));
+    }
+    assert_eq!(rig.host.stepped(), [0x21, 0x22, 0x23].map(|fence| [fence << 16 | 1, size]));
+}
+
 /// MIG-024, MIG-025, MIG-044: each restore that is refused leaves the paused VF empty; it can be restored afterwards.
 #[test]
 fn a_refused_vf_is_empty() {
