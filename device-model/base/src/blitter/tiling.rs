@@ -96,8 +96,8 @@ pub static TILE_64_VOLUME_32: Layout = Layout::volume("Tile64", 0x144f, 0x2930, 
 pub static TILE_64_VOLUME_64_128: Layout = Layout::volume("Tile64", 0x1c4f, 0x2130, 0xc280);
 
 /// Deposits the low bits of `value` at the bits of `mask`.
-const fn spread(value: u32, mask: u32) -> u32 {
-    let (mut value, mut mask, mut out) = (value, mask, 0);
+const fn spread(mut value: u32, mut mask: u32) -> u32 {
+    let mut out = 0;
     while value != 0 && mask != 0 {
         let bit = mask & mask.wrapping_neg();
         if value & 1 != 0 {
@@ -138,10 +138,12 @@ impl Size {
     }
 }
 
-/// Copies a run of bytes from one block to another. Does nothing if the run exceeds either block.
+/// Copies a run of bytes from one block to another; the run must be in both.
 #[inline]
 fn copy(into: &mut [u8; BLOCK_BYTES], to: usize, raw: &[u8; BLOCK_BYTES], from: usize, run: usize) {
-    let (into, raw) = (into.get_mut(to..to.wrapping_add(run)), raw.get(from..from.wrapping_add(run)));
+    let into = into.get_mut(to..to.wrapping_add(run));
+    let raw = raw.get(from..from.wrapping_add(run));
+    debug_assert!(into.is_some() && raw.is_some(), "the run exceeds a block");
     if let (Some(into), Some(raw)) = (into, raw) {
         into.copy_from_slice(raw);
     }
@@ -276,7 +278,8 @@ impl Layout {
         let run = self.run();
         let columns = self.columns & 0xfff & !run.wrapping_sub(1);
         let rows = self.rows & 0xfff;
-        let (mut row_bits, mut at) = (0u32, 0usize);
+        let mut row_bits = 0u32;
+        let mut at = 0usize;
         for _ in 0..height {
             let mut column_bits = 0u32;
             for _ in 0..width >> run.trailing_zeros() {
@@ -306,13 +309,20 @@ impl Layout {
             self.each_run(|to, from, run| copy(raw, to, rows, from, run));
         }
     }
+}
 
+/// Blocks side by side.
+#[allow(clippy::arithmetic_side_effects, reason = "numbers of units in rows of a few blocks")]
+impl Layout {
     /// Converts a block from memory order to its part of the rows of `blocks` blocks side by side, of which it is the one
     /// with number `index`. Only for a layout with [`Layout::units`].
-    #[allow(clippy::arithmetic_side_effects, reason = "numbers of units in rows of a few blocks")]
     #[inline]
     pub fn unpack_part(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8], (blocks, index): (usize, usize)) {
-        let (Some(units), width) = (self.units(), self.units_of_row()) else { return };
+        let Some(units) = self.units() else {
+            debug_assert!(false, "{} has no units", self.name);
+            return;
+        };
+        let width = self.units_of_row();
         let (raw, rows) = (raw.as_chunks::<UNIT>().0, rows.as_chunks_mut::<UNIT>().0);
         for (row, units) in rows.chunks_exact_mut(blocks.max(1) * width).zip(units.chunks_exact(width)) {
             for (into, unit) in row.iter_mut().skip(index * width).zip(units) {
@@ -324,10 +334,13 @@ impl Layout {
     }
 
     /// The reverse of [`Layout::unpack_part`].
-    #[allow(clippy::arithmetic_side_effects, reason = "numbers of units in rows of a few blocks")]
     #[inline]
     pub fn pack_part(&self, rows: &[u8], raw: &mut [u8; BLOCK_BYTES], (blocks, index): (usize, usize)) {
-        let (Some(units), width) = (self.units(), self.units_of_row()) else { return };
+        let Some(units) = self.units() else {
+            debug_assert!(false, "{} has no units", self.name);
+            return;
+        };
+        let width = self.units_of_row();
         let (raw, rows) = (raw.as_chunks_mut::<UNIT>().0, rows.as_chunks::<UNIT>().0);
         for (row, units) in rows.chunks_exact(blocks.max(1) * width).zip(units.chunks_exact(width)) {
             for (from, unit) in row.iter().skip(index * width).zip(units) {
@@ -442,14 +455,20 @@ pub struct Area {
     pub height: u32,
 }
 
+#[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 impl Area {
+    /// Returns whether the rectangle has the bounds that every one has.
+    fn is_bounded(&self) -> bool {
+        self.column.abs() < 1 << 21 && self.row.abs() < 1 << 29
+    }
+
     /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size (powers of two), counted from
     /// the cell that contains the rectangle's corner.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
-            let (size, end) = (Size::new(cell), start + i64::from(len));
+            let size = Size::new(cell);
+            let end = start + i64::from(len);
             let first = size.bytes(size.units(start) + index as i64);
             let (low, high) = (first.max(start), (first + i64::from(cell)).min(end));
             (low, u32::try_from(high - low).unwrap_or(0))
@@ -460,9 +479,9 @@ impl Area {
     }
 
     /// Number of cells that the rectangle covers horizontally and vertically.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
+        debug_assert!(self.is_bounded(), "{self:?}");
         let count = |start: i64, len: u32, cell: u32| {
             if len == 0 {
                 return 0;
@@ -480,7 +499,6 @@ impl Area {
     }
 
     /// The rectangle translated by `columns` and `rows`.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }
