@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Counts, by function, of the commands that engines skip because the model has no unit that executes them.
+#![allow(clippy::indexing_slicing, reason = "there is a count for each origin")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,14 +16,12 @@ pub struct SkippedTotals {
 
 impl SkippedTotals {
     /// Counts one command.
-    #[allow(clippy::indexing_slicing, reason = "there is a count for each origin")]
     pub fn count(&self, origin: Origin) {
         // A 64-bit count does not overflow.
         self.commands[origin.index()].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of commands.
-    #[allow(clippy::indexing_slicing, reason = "there is a count for each origin")]
     pub fn of(&self, origin: Origin) -> u64 {
         self.commands[origin.index()].load(Ordering::Relaxed)
     }

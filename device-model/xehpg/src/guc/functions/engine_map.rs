@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Map of logical to physical engine instances, which the GuC's scheduler uses for all functions.
+#![allow(clippy::indexing_slicing, reason = "`guc` is a position in BY_GUC, and there is a row for each")]
 
 use crate::topology::{EngineClass, EngineId, EngineTable};
 
@@ -26,12 +27,10 @@ pub enum MapError {
 }
 
 impl EngineMap {
-    #[allow(clippy::indexing_slicing, reason = "`guc` is a position in BY_GUC, and there is a row for each")]
     fn row(&self, class: EngineClass) -> &Row {
         &self.0[usize::from(class.guc())]
     }
 
-    #[allow(clippy::indexing_slicing, reason = "`guc` is a position in BY_GUC, and there is a row for each")]
     fn row_mut(&mut self, class: EngineClass) -> &mut Row {
         &mut self.0[usize::from(class.guc())]
     }

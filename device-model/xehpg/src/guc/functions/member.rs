@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Logical ring contexts of a registered context, and their images (contract F.3).
+#![allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
 
 use crate::execlist::descriptor::Descriptor;
 use crate::memory::{Fault, Gam, Space};
@@ -34,13 +35,11 @@ impl Member {
         Descriptor::from(self.descriptor).lrca().into()
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     fn registers(&self) -> u64 {
         self.page() + REGISTER_PAGE
     }
 
     /// Returns whether the ring has unexecuted commands, according to head and tail in the context image.
-    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
         let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
@@ -48,13 +47,11 @@ impl Member {
     }
 
     /// Sets the ring's tail in the context image.
-    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn set_tail(&self, gam: &mut Gam<'_>, tail: u32) -> Result<(), Fault> {
         gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
     }
 
     /// Allows a compute context to switch out if it has requested to. Returns whether it had.
-    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let requested = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
         if requested {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runnable queue of an engine class: dispatches contexts to instances and selects contexts to preempt (contract F.2).
+#![allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL, and `push` limits the priority")]
 
 use std::collections::VecDeque;
 
@@ -125,7 +126,6 @@ impl Queue {
     }
 
     /// Returns the instances (one bit each) usable by queued contexts that may preempt others at time `now`.
-    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     pub fn reach(&mut self, now: u64) -> u8 {
         self.wake(now);
         (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
@@ -137,11 +137,7 @@ impl Queue {
         self.resting.front().map(|(_, entry)| entry.eligible_at)
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "a function has fewer than 2^16 contexts, and `push` limits the priority"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a function has fewer than 2^16 contexts")]
     fn wake(&mut self, now: u64) {
         while self.wakes_at().is_some_and(|at| at <= now)
             && let Some((priority, entry)) = self.resting.pop_front()
@@ -165,11 +161,7 @@ impl Queue {
 
     /// Plans the dispatch to the instances `places` at time `now` of the card's clock. Removes the contexts to load
     /// from the queue.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "each load claims an instance of its own, and there are MAX_LOGICAL"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "each load claims an instance of its own")]
     pub fn plan(&mut self, places: &[InstanceState; MAX_LOGICAL], now: u64) -> Schedule {
         self.wake(now);
         let mut plan = Schedule::default();
@@ -217,7 +209,6 @@ impl Queue {
     }
 }
 
-#[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
 fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == InstanceState::Absent).fold(0, |mask, at| mask | 1 << at)
 }
@@ -246,7 +237,6 @@ impl Reservation<'_> {
         })
     }
 
-    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     fn members(&self, set: u8) -> impl Iterator<Item = InstanceState> {
         (0..MAX_LOGICAL).filter(move |at| set >> at & 1 != 0).map(|at| self.places[at])
     }
@@ -304,7 +294,6 @@ impl Reservation<'_> {
         0
     }
 
-    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     fn busy(&self, set: u8) -> u8 {
         (0..MAX_LOGICAL)
             .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], InstanceState::Busy { .. }))

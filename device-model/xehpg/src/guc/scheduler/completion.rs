@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Handling of engine reports, and resets of contexts that are halted or exceed their preemption timeout.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "there are a slot and a port for each engine, and the payload has two dwords"
+)]
 
 use arctic_sriov::number::low;
 
@@ -8,7 +12,6 @@ use crate::engine::skipped::{MOST_WARNINGS, SkippedCommand};
 
 /// Drains the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete.
 /// A context removed without a switch has no entry; the outcome of the report is used then.
-#[allow(clippy::indexing_slicing, reason = "there is a port for each engine")]
 fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
     let port = &ctx.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
@@ -19,11 +22,7 @@ fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
 
 impl Scheduler {
     /// Handles the report of an engine.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "there is a slot for each engine, the payload has two dwords, and a 64-bit count does not overflow"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     pub fn report(&mut self, ctx: &mut GucCtx<'_>, report: &EngineReport) {
         // A report of a skipped command follows no switch.
         let unfinished = report.outcome != Outcome::More && left_unfinished(ctx, report);
@@ -89,7 +88,6 @@ impl Scheduler {
     }
 
     /// Clears the semaphore at which i915's compute contexts wait before they switch out (contract G.5).
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let slot = self.slots[engine.index()];
         if !self.hold_compute || ctx.gt.engine(engine).class != EngineClass::Compute {
@@ -106,7 +104,6 @@ impl Scheduler {
     }
 
     /// Handles a member that has left its engine.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn off(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId, unfinished: bool) {
         let slot = &mut self.slots[engine.index()];
         let pauses = slot.waiting && !(slot.spins && slot.evicted);
@@ -134,7 +131,6 @@ impl Scheduler {
         self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, None), tick);
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let ticket = self.slots[engine.index()].ticket;
         ctx.gt.awake_for_guc(engine, || {
@@ -149,7 +145,6 @@ impl Scheduler {
     }
 
     /// Captures the state of the engines on which a context is loaded.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.functions.context(id).filter(|_| !id.function.is_vf()) else { return };
@@ -207,7 +202,6 @@ impl Scheduler {
 
     /// Requests preemption of the contexts of the function of `reset`, except `reset` itself, on all engines of the reset
     /// domains in `domains` (bits of GDRST). Those that have not left after the minimum timeout are reset.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn vacate(&mut self, ctx: &mut GucCtx<'_>, reset: GucContextId, domains: u32) {
         for engine in ctx.gt.generation.engines.all() {
             let slot = self.slots[engine.index()];
@@ -222,7 +216,6 @@ impl Scheduler {
     }
 
     /// Resets each engine on which a context has exceeded its preemption timeout.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
         for engine in ctx.gt.generation.engines.all() {
             if self.time_to_leave(ctx, engine) != Some(0) {
@@ -243,7 +236,6 @@ impl Scheduler {
     /// Returns the remaining time until the preemption deadline of the context on an engine, in ns of engine time;
     /// `None` if there is no deadline. Returns 0 for a halted context, because it reaches no arbitration point and its
     /// steps do not advance engine time.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn time_to_leave(&self, ctx: &GucCtx<'_>, engine: EngineId) -> Option<u64> {
         let slot = &self.slots[engine.index()];
         let leave_by = slot.leave_by.filter(|_| slot.loaded && !self.ads.engine_reset_disabled)?;

@@ -9,6 +9,7 @@
 //!
 //! A function with a context on the engine is charged in engine time ([`crate::gt::EngineClock`]); a turn kept by a
 //! function without work is charged by the card's clock.
+#![allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
 
 use crate::guc::functions::Functions;
 use crate::guc::functions::share::Priority;
@@ -61,7 +62,6 @@ impl DeficitRoundRobin {
         }
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     fn credit<'f>(&self, all: &'f mut Functions, function: Function) -> &'f mut i64 {
         &mut all[function].credit[self.engine]
     }
@@ -101,7 +101,6 @@ impl DeficitRoundRobin {
 
     /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
     /// turns without work (`reserved`); `None` if there are none.
-    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     pub fn turn(&mut self, now: Moment, wants: u64, reserved: u64, all: &mut Functions) -> Option<Function> {
         if wants == 0 && self.charged.is_none() {
             self.relax(now, all);
@@ -146,7 +145,6 @@ impl DeficitRoundRobin {
     /// Returns the remaining time of the turn, in ns from the time of the last call with a `now` argument. Returns
     /// `None` if no function waits for its end, if the quantum is unlimited, or if another function still occupies the
     /// engine.
-    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     pub fn left(&self, all: &Functions) -> Option<u64> {
         let function =
             self.turn.filter(|turn| self.contended && self.charged.is_none_or(|charged| charged == *turn))?;
@@ -217,7 +215,6 @@ impl DeficitRoundRobin {
     }
 
     /// Skips the rounds in which all functions of `claims` are in deficit.
-    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     fn skip_rounds(&mut self, claims: u64, all: &mut Functions) {
         let rounds = functions(claims).map(|function| {
             let (credit, quantum) = (all[function].credit[self.engine], all[function].share.quantum);

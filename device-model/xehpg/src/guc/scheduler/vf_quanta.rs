@@ -5,6 +5,10 @@
 //! If only one function has contexts for a class, there are no turns. Otherwise each engine has separate turns, so that
 //! engines can run different functions at the same time (V13-039). The members of a parallel context need several
 //! engines at the same time. If such a context exists, all engines of the class follow the turns of the first engine.
+#![allow(
+    clippy::indexing_slicing,
+    reason = "there are a slot and a rotation for each engine; a class is below CLASSES and has MAX_LOGICAL instances"
+)]
 
 use arctic_sriov::number::byte;
 
@@ -33,7 +37,6 @@ impl Scheduler {
     /// ([`Policies::preempt_to_idle`]). Returns the time at which the next such slice may end.
     ///
     /// [`Policies::preempt_to_idle`]: crate::guc::functions::context::Policies::preempt_to_idle
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn end_slices(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
         let mut next = None;
         for engine in ctx.gt.generation.engines.all() {
@@ -53,7 +56,6 @@ impl Scheduler {
         next
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let queued = self.functions.waiting(class);
         if queued == 0 && self.reserved == 0 {
@@ -79,10 +81,6 @@ impl Scheduler {
     }
 
     /// Ends the rotation of a class that at most one function uses.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a class of the GuC is below CLASSES, and there are a slot and a rotation for each engine"
-    )]
     fn relax(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         if !std::mem::take(&mut self.rotating[usize::from(class.guc())]) {
             return;
@@ -95,7 +93,6 @@ impl Scheduler {
     }
 
     /// Schedules a class for which several functions compete, or in which functions keep their turns without work.
-    #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         self.rotating[usize::from(class.guc())] = true;
         let wide = self.functions.has_wide(class) || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
@@ -120,7 +117,6 @@ impl Scheduler {
     }
 
     /// Returns whether a parallel context holds the engine.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn has_wide(&self, engine: EngineId) -> bool {
         let slot = &self.slots[engine.index()];
         slot.held && self.context_on(slot).is_some_and(|context| context.members.len() > 1)
@@ -128,10 +124,6 @@ impl Scheduler {
 
     /// Ends turns that are over and starts the next ones. Also returns the time by which the turns must be checked
     /// again.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there are a slot and a rotation for each engine; a class has MAX_LOGICAL instances"
-    )]
     fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         for function in functions(self.functions.waiting(class)) {
@@ -166,7 +158,6 @@ impl Scheduler {
     }
 
     /// Requests preemption on engines where another function owns the turn.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine; a class has MAX_LOGICAL instances")]
     fn evict(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let slot = self.slots[engine.index()];
@@ -182,7 +173,6 @@ impl Scheduler {
     }
 
     /// Returns the instances of a class that `function` may use.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine; a class has MAX_LOGICAL instances")]
     fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
@@ -201,7 +191,6 @@ impl Scheduler {
 
     /// Returns the state of an instance. The time of an engine stands still while its member of a parallel context has
     /// nothing to run, so the engine is then as busy as the one that the other members keep busy for longest.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
         let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
         let slot = &self.slots[engine.index()];
@@ -272,7 +261,6 @@ impl Scheduler {
     }
 
     /// Loads contexts onto engines that no function claims, so that they can recheck the condition that they wait for.
-    #[allow(clippy::indexing_slicing, reason = "a class has MAX_LOGICAL instances")]
     fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for function in functions(self.functions.waiting(class)) {
             let places = std::array::from_fn(|logical| match turns[logical] {
@@ -287,7 +275,6 @@ impl Scheduler {
 
     /// If all engines of a class share their turns, a context that leaves one of them late delays the next turn on all
     /// of them. Its function is charged for this time.
-    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn charge_late_contexts(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         let slot = |engine: EngineId| &self.slots[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| slot(*engine).evicted && slot(*engine).loaded);
