@@ -24,6 +24,7 @@ use arctic_base::host::{Clock, Dma, DmaView, Function, InterruptSink};
 use arctic_base::registers::{Kind, Touched, Touches, Unit};
 use arctic_base::report::{Report, TouchedRegister};
 use arctic_base::trace::{Recorder, TracingSink};
+use arctic_sriov::number::size;
 
 use self::engine::Activity;
 use crate::generation::Generation;
@@ -97,7 +98,7 @@ impl Gt {
             generation: profile.generation,
             registers: profile.registers(),
             interrupts: Interrupts::new(sink, profile.interrupt_setup()),
-            ggtt: Ggtt::new(usize::try_from(profile.ggtt_table).unwrap_or_default()),
+            ggtt: Ggtt::new(size(profile.ggtt_table)),
             aperture: Aperture::default(),
             clock: host.clock,
             ahead: AtomicU64::new(0),

@@ -199,8 +199,9 @@ impl IntegratedProfile {
 
     /// GGC: size of the table of the GGTT in bits 9:8, no stolen memory in bits 7:3 (G67-006), locked by firmware.
     pub fn graphics_control(&self) -> u16 {
-        let mebibytes = u16::try_from(self.ggtt_table / MIB).unwrap_or_default();
-        mebibytes << 8 | GGC_LOCK
+        let mebibytes = u16::try_from(self.ggtt_table / MIB);
+        debug_assert!(matches!(mebibytes, Ok(1 | 2)), "{} bytes of entries", self.ggtt_table);
+        mebibytes.unwrap_or_default() << 8 | GGC_LOCK
     }
 
     /// MSAC: size of the aperture in bits 2:1, which determine the bits of its BAR that are read-only: 0 is 128 MiB, 1 is 256

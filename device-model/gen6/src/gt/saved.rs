@@ -194,7 +194,9 @@ impl Gt {
         self.faults.store(*faults, Ordering::Relaxed);
         self.ahead.store(now.wrapping_sub(self.clock.now()), Ordering::Relaxed);
         self.residency.restore(sleep.clone());
-        *self.pcode.lock().ignore_poison() = Pcode::restored(frequencies).unwrap_or_default();
+        let pcode = Pcode::restored(frequencies);
+        debug_assert!(pcode.is_some(), "frequencies were checked");
+        *self.pcode.lock().ignore_poison() = pcode.unwrap_or_default();
         self.activity.iter().zip(engines).for_each(|(activity, saved)| activity.restore(saved));
     }
 

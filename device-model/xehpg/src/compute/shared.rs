@@ -137,7 +137,10 @@ impl SharedWalker {
 
     /// Gives the cluster with this number a slot with a restored group.
     pub fn restore_helper(&self, number: usize, group: SavedInFlight) {
-        let Some(helper) = self.helpers.get(number) else { return };
+        let Some(helper) = self.helpers.get(number) else {
+            debug_assert!(false, "the number was checked when the groups were read");
+            return;
+        };
         let mut slot = self.new_slot(number);
         slot.restore(group);
         lock(helper).slot = Some(slot);
@@ -176,6 +179,7 @@ impl SharedWalker {
         loop {
             let address = {
                 let program = self.program();
+                debug_assert!(program.is_some(), "a walker has a program before its slots are executed");
                 let Some(program) = &*program else { return RunStop::Done };
                 let accesses = Accesses { messages: true, capture: capture.as_deref_mut() };
                 match slot.run(self.job(space), program, gam, groups, accesses, left) {

@@ -213,7 +213,10 @@ impl ParserState {
 
     /// Enters the persistent batch, which runs before the interrupted batches and the ring (V8-160, trap T26).
     pub fn interrupt(&mut self, batch: Batch) {
-        let Some(slot) = self.batches.get_mut(self.depth) else { return };
+        let Some(slot) = self.batches.get_mut(self.depth) else {
+            debug_assert!(false, "batches of the ring leave room for those of the persistent batch");
+            return;
+        };
         *slot = batch;
         self.interrupted = Some(self.depth);
         self.depth = self.depth.saturating_add(1);
