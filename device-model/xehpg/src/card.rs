@@ -289,7 +289,8 @@ impl Card {
             SideEffect::EngineStatus(engine) => {
                 // Locked as for a step: the engine writes the same page, whose memory must not be unmapped meanwhile.
                 let _step = self.engines.lock(engine);
-                let (memory, mut tlb) = (&self.gt.memory, Tlb::default());
+                let memory = &self.gt.memory;
+                let mut tlb = Tlb::default();
                 let views = memory.step_views(engine);
                 self.gt.report_error_bit(&mut memory.gam(Function::PF, &views, &mut tlb), engine);
             }

@@ -162,7 +162,8 @@ impl SharedRegion {
         }
         // Searches only for the start of data: to find the end of a run, the host would examine every page up to the
         // next hole.
-        let (mut rest, mut held) = (range, 0_u64);
+        let mut rest = range;
+        let mut held = 0_u64;
         while let Some(first) = self.first_data(&rest) {
             rest.start = (first / ZEROED).saturating_add(1).saturating_mul(ZEROED).min(rest.end);
             held = held.saturating_add(rest.start.saturating_sub(first));

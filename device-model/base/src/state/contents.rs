@@ -70,8 +70,8 @@ pub fn write_contents(
     let parts = pages(ranges);
     let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(length(part)));
     let too_many = |_| io::Error::other("more parts of memory than a document can have");
-    let (count, of_data) = (u32::try_from(parts.len()).map_err(too_many)?, bytes / PAGE);
-    let of_data = u32::try_from(of_data).map_err(too_many)?;
+    let count = u32::try_from(parts.len()).map_err(too_many)?;
+    let of_data = u32::try_from(bytes / PAGE).map_err(too_many)?;
     let mut begin = Vec::new();
     if count != 0 {
         begin.extend_from_slice(&section_header(PartRecord::TAG, 16, count));

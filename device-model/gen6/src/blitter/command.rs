@@ -93,8 +93,8 @@ impl Setup {
             Blt::Scanlines => {
                 let code = Control(self.control).raster();
                 if !self.solid && uses_pattern(code) {
-                    let (field, value) = ("pattern that is not solid: raster operation", code.into());
-                    return Err(BlitError::Unmodelled { command: command.name, field, value });
+                    let field = "pattern that is not solid: raster operation";
+                    return Err(BlitError::Unmodelled { command: command.name, field, value: code.into() });
                 }
                 self.fill(Point::new(fields.dword(1)), Point::new(fields.dword(2)), fields, tiles)
             }
@@ -103,8 +103,8 @@ impl Setup {
             Blt::XyColor => self.xy_color(fields, tiles),
             Blt::XySourceCopy => self.xy_source_copy(fields, tiles),
             Blt::Skipped => {
-                let (field, value) = ("opcode", command.opcode.into());
-                return Err(BlitError::Unmodelled { command: command.name, field, value });
+                let value = command.opcode.into();
+                return Err(BlitError::Unmodelled { command: command.name, field: "opcode", value });
             }
         }))
     }
@@ -141,7 +141,8 @@ impl Setup {
     }
 
     fn xy_color(&self, fields: Fields<'_>, tiles: Tiles) -> Blit {
-        let (header, control) = (fields.dword(0), Control(fields.dword(1)));
+        let header = fields.dword(0);
+        let control = Control(fields.dword(1));
         let surface = surface(fields.dword(4), control.0, header & DESTINATION_TILED != 0, tiles.destination);
         let corners = self.clipped(control, Point::new(fields.dword(2)), Point::new(fields.dword(3)));
         let area = area(corners, control);
@@ -150,7 +151,8 @@ impl Setup {
 
     #[allow(clippy::arithmetic_side_effects, reason = "coordinates have 17 bits, pixels at most 4 bytes")]
     fn xy_source_copy(&self, fields: Fields<'_>, tiles: Tiles) -> Blit {
-        let (header, control) = (fields.dword(0), Control(fields.dword(1)));
+        let header = fields.dword(0);
+        let control = Control(fields.dword(1));
         let to = surface(fields.dword(4), control.0, header & DESTINATION_TILED != 0, tiles.destination);
         let from = surface(fields.dword(7), fields.dword(6), header & SOURCE_TILED != 0, tiles.source);
         let first = Point::new(fields.dword(2));

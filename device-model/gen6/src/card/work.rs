@@ -52,7 +52,9 @@ impl Card {
 
     /// Executes a step of each engine that has commands and does not wait.
     pub(super) fn step_engines(&self) -> WorkStatus {
-        let (now, mut busy, mut next) = (self.gt.now(), false, None::<u64>);
+        let now = self.gt.now();
+        let mut busy = false;
+        let mut next = None::<u64>;
         for slot in &self.engines {
             if self.gt.watchdog_counts(slot.id) {
                 // A save of the card has either the expiry or what follows from it.
@@ -81,7 +83,8 @@ impl Card {
 
     /// Executes a step of one engine; returns whether it has executed a command or found out when to look again.
     fn step(&self, slot: &EngineSlot, engine: &mut Engine) -> bool {
-        let (gt, id) = (&self.gt, slot.id);
+        let gt = &self.gt;
+        let id = slot.id;
         // Before the memory that a wait checks.
         let seen = self.changes.count();
         gt.set_executing(id, true);

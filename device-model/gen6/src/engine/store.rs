@@ -52,7 +52,9 @@ impl Engine {
         memory.follow(invalidations);
         let Space::Ppgtt(directory) = self.ppgtt(gt) else { return 0 };
         let [control, mode] = [CTL, MI_MODE].map(|register| self.offset(gt, register));
-        let (mut next, mut header, mut done) = (first.next, 0, 0_u32);
+        let mut next = first.next;
+        let mut header = 0;
+        let mut done = 0_u32;
         let mut batch = pages.find(memory, directory, next);
         while done < budget {
             if next.is_multiple_of(PAGE) {

@@ -46,7 +46,8 @@ impl Engine {
     }
 
     fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
-        let (mut outcome, mut left) = (Outcome::Idle, budget);
+        let mut outcome = Outcome::Idle;
+        let mut left = budget;
         let mut mapped = StorePages::default();
         self.blit_budget = BLIT_BYTES;
         gt.set_in_command(self.id, self.in_command());

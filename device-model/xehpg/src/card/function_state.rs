@@ -114,7 +114,8 @@ impl<'c> FunctionState<'c> {
     /// Saves a VF, which must be paused or stopped. Its state stays as it is. Waits for the end of steps that use the VF's
     /// memory.
     pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
-        let (card, function) = (self.card, self.function);
+        let card = self.card;
+        let function = self.function;
         if card.gt.memory.is_emptying(function) {
             return Err(SaveError::Running);
         }
@@ -149,7 +150,8 @@ impl<'c> FunctionState<'c> {
     }
 
     fn stopped_units(&mut self) -> Result<VfUnits<'_>, RestoreError> {
-        let (card, function) = (self.card, self.function);
+        let card = self.card;
+        let function = self.function;
         if !function.is_vf() {
             return Err(RestoreError::NotVirtual);
         }
@@ -173,7 +175,8 @@ impl<'c> FunctionState<'c> {
     /// A VF whose PF driver handles the reset stays in reset until that driver has finished. The caller must then
     /// release the VF's memory.
     pub(super) fn reset(mut self) -> Option<Emptying> {
-        let (card, vf) = (self.card, self.function);
+        let card = self.card;
+        let vf = self.function;
         if !vf.is_vf() {
             card.reset_all(self.guc);
             return None;

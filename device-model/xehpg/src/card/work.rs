@@ -21,7 +21,8 @@ impl Card {
     /// Executes a bounded amount of pending work: a step of each unit.
     pub fn step(&self) -> WorkStatus {
         let now = self.gt.clock.now();
-        let (mut busy, mut next) = (false, u64::MAX);
+        let mut busy = false;
+        let mut next = u64::MAX;
         for unit in &self.units {
             if busy && unit.helps() {
                 continue;

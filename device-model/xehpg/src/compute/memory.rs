@@ -203,8 +203,9 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
 
     /// Reads from page to page. Returns how many bytes there are. Loads of a message are recorded to be replayed.
     #[inline(never)]
-    fn load_parts(&mut self, at: u64, bytes: &mut [u8], replays: bool) -> (usize, Result<(), Fault>) {
-        let (mut at, mut done, len) = (at, 0_usize, bytes.len());
+    fn load_parts(&mut self, mut at: u64, bytes: &mut [u8], replays: bool) -> (usize, Result<(), Fault>) {
+        let mut done = 0_usize;
+        let len = bytes.len();
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let span = match self.gam.span(self.space, at, rest.len(), memory::Access::Read) {
                 Ok(span) => span,

@@ -55,8 +55,15 @@ impl Default for ComputeUnit {
 impl ComputeUnit {
     /// Execution units that are stepped by these costs, in instructions.
     pub fn with_costs(part_cost: u64, step_cost: u64) -> Self {
-        let (programs, program_bytes, spare, surfaces) = (Vec::new(), 0, None, None);
-        ComputeUnit { part_cost, step_cost, host: Host::detect(), programs, program_bytes, spare, surfaces }
+        ComputeUnit {
+            part_cost,
+            step_cost,
+            host: Host::detect(),
+            programs: Vec::new(),
+            program_bytes: 0,
+            spare: None,
+            surfaces: None,
+        }
     }
 
     /// Takes the translated kernel of a walker, or begins one. Its bytes are compared with memory: a fetch that fails is no access of

@@ -63,7 +63,8 @@ impl Streamer<'_> {
     /// Captures a walker that begins now, if a request is for it.
     #[cold]
     fn capture(&self, walker: &mut PendingWalker) {
-        let (function, engine) = (self.running.load.function, self.gt.engine(self.id).name);
+        let function = self.running.load.function;
+        let engine = self.gt.engine(self.id).name;
         if let Some(job) = self.gt.captures.begin(function, engine, walker.run.walker(), &self.running.compute) {
             walker.run.capture(job);
         }

@@ -32,9 +32,9 @@ impl Streamer<'_> {
     // Not inlined: `parse_straight` contains the stores of one or two dwords, and keeps fewer values in registers with
     // this one.
     #[inline(never)]
-    fn store_run(&mut self, space: Space, at: u64, words: &[u32]) -> Result<(), Fault> {
+    fn store_run(&mut self, space: Space, mut at: u64, words: &[u32]) -> Result<(), Fault> {
         self.loops().effect();
-        let (mut at, mut bytes) = (at, [[0; 4]; 64]);
+        let mut bytes = [[0; 4]; 64];
         for chunk in words.chunks(bytes.len()) {
             for (raw, word) in bytes.iter_mut().zip(chunk) {
                 *raw = word.to_le_bytes();

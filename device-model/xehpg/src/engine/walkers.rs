@@ -61,7 +61,8 @@ impl WalkerTotals {
 pub(super) fn warn_unexecuted(gt: &Gt, function: Function, engine: EngineId, unexecuted: &Unexecuted) {
     if gt.kernels(function).may_warn() {
         let Unexecuted { place, ended } = unexecuted;
-        let (engine, function) = (gt.engine(engine).name, function.number());
+        let engine = gt.engine(engine).name;
+        let function = function.number();
         match ended {
             Some(reason) => log::warn!("function {function}, {engine}: a thread ends: {reason}: {place}"),
             None => log::warn!("function {function}, {engine}: a thread passes over an illegal instruction: {place}"),

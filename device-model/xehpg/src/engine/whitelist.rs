@@ -36,7 +36,8 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
 
 /// Returns whether batches may access the register because the driver has set the bit that permits it.
 fn controlled(registers: &RegisterFile, engine: EngineId, offset: u32) -> bool {
-    let (class, own) = (registers.engines().info(engine).class, registers.engine(engine));
+    let class = registers.engines().info(engine).class;
+    let own = registers.engine(engine);
     let mut rows = registers.tables().whitelists.controlled.iter().filter(|row| row.class == class);
     rows.any(|row| own.own(offset) == row.register && own.get(row.control) & row.bit != 0)
 }

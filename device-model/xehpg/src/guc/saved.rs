@@ -115,7 +115,8 @@ impl VfUnits<'_> {
 
     /// Saves the VF, which must be paused or stopped. Its state stays as it is.
     pub fn save(&mut self, scope: SaveScope) -> Result<SavedFunction, SaveError> {
-        let (gt, function) = (self.gt, self.function());
+        let gt = self.gt;
+        let function = self.function();
         let memory = match scope {
             SaveScope::WithoutMemory => None,
             SaveScope::WithMemory => {
@@ -164,7 +165,8 @@ impl VfUnits<'_> {
     /// Drops what the driver of the VF has set up, as VF_RESET, and resets its registers. Its quotas stay, and, without memory, the
     /// GGTT entries that the PF driver has written. Nothing changes if the VF is not paused or stopped.
     pub fn empty(&mut self, scope: SaveScope) -> Result<(), RestoreError> {
-        let (gt, function) = (self.gt, self.function());
+        let gt = self.gt;
+        let function = self.function();
         if !self.guc.stopped() {
             return Err(RestoreError::Running);
         }
@@ -193,7 +195,8 @@ impl VfUnits<'_> {
     }
 
     fn restore_all(&mut self, saved: &SavedFunction, scope: SaveScope) -> Result<(), RestoreError> {
-        let (gt, function) = (self.gt, self.function());
+        let gt = self.gt;
+        let function = self.function();
         if saved.identity != gt.identity {
             return Err(RestoreError::Device { saved: saved.identity, here: gt.identity });
         }
@@ -217,7 +220,8 @@ impl VfUnits<'_> {
         Contexts(unit).restore(&saved.contexts)?;
         DoorbellState(unit).restore(&saved.doorbells)?;
         let client = &unit.of().client;
-        let (has_channel, version) = (client.channel.is_some(), client.version);
+        let has_channel = client.channel.is_some();
+        let version = client.version;
         if is_moved {
             if let Some(version) = version.filter(|version| has_channel && *version < RECOVERY) {
                 return Err(RestoreError::NoRecovery { version: version.to_string() });
@@ -359,7 +363,8 @@ impl SaveState for ClientState<'_, '_> {
         if !self.0.stopped() {
             return Err(SaveError::Running);
         }
-        let (reach, client) = (self.0.reach(), &self.0.of().client);
+        let reach = self.0.reach();
+        let client = &self.0.of().client;
         let in_use = client.channel.as_ref().map(|channel| {
             let (h2g, g2h) = channel.locations();
             Ok(SavedRings {
@@ -559,7 +564,8 @@ impl SaveState for Contexts<'_, '_> {
         if !self.0.stopped() {
             return Err(RestoreError::Running);
         }
-        let (reach, map) = (self.0.reach(), self.0.guc.scheduler.map());
+        let reach = self.0.reach();
+        let map = self.0.guc.scheduler.map();
         let mut contexts = BTreeMap::new();
         for saved in &saved.contexts {
             let number = self.0.guc.context_number(self.0.function, saved.id.into());

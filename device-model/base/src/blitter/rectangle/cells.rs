@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Rectangles in cells: blocks of a tiled surface, or pieces of the rows of a linear one.
+#![allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 
 use std::ops::Range;
 
@@ -43,7 +44,6 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub(super) fn new(rectangle: &Rectangle) -> Self {
         let Rectangle { area, destination, right_to_left, bottom_up, .. } = *rectangle;
         let (extent, shift, by_source) = match &rectangle.source {
@@ -60,13 +60,11 @@ impl Grid {
     }
 
     /// Number of cells.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub(super) fn len(&self) -> u64 {
         self.across * self.down
     }
 
     /// Number of cells from this one on in its row that are whole, up to [`GROUP`].
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn complete_cells(&self, index: u64) -> usize {
         let rest = (self.across - index % self.across).min(GROUP as u64);
         let complete = |index: &u64| {
@@ -77,13 +75,13 @@ impl Grid {
     }
 
     /// A cell of the destination, and of the source. `index` is less than the number of cells.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub(super) fn cell(&self, index: u64) -> (Area, Area) {
         let (x, y) = (index % self.across, index / self.across);
         let x = if self.right_to_left { self.across - 1 - x } else { x };
         let y = if self.bottom_up { self.down - 1 - y } else { y };
-        let (cell, (columns, rows)) = (self.area.cell(self.extent, x, y), self.shift);
+        let cell = self.area.cell(self.extent, x, y);
+        let (columns, rows) = self.shift;
         if self.by_source { (cell.moved(-columns, -rows), cell) } else { (cell, cell.moved(columns, rows)) }
     }
 }
@@ -121,7 +119,6 @@ impl Rectangle {
     }
 
     /// Fills the cells with a colour.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn paint_cells<'m, M: BlitMemory<'m>>(
         &mut self,
         memory: &mut M,
@@ -155,7 +152,6 @@ impl Rectangle {
     }
 
     /// Copies the cells, or combines them with a surface or a colour.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn combine_cells<'m, M: BlitMemory<'m>>(
         &mut self,
         memory: &mut M,
@@ -215,7 +211,6 @@ impl Rectangle {
     /// Computes the new bytes of a cell of the destination from the same part of the source. If both are blocks that are
     /// `alike`, they are copied as they are in memory. Returns whether the bytes are those of a whole block in memory order;
     /// else they are in rows.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn read_cell<'m, M: BlitMemory<'m>>(
         &self,
         operands: &mut Operands<'_, 'm, M>,
@@ -232,7 +227,8 @@ impl Rectangle {
             _ => None,
         };
         let colour = matches!(self.source, Source::Colour { .. });
-        let (plain, target) = (self.plain(), if packed.is_some() { &mut *rows } else { &mut *bytes });
+        let plain = self.plain();
+        let target = if packed.is_some() { &mut *rows } else { &mut *bytes };
         match &self.source {
             Source::Surface { surface, .. } if alike && block && is_block(surface, part) => {
                 from.read(memory, at(surface, part.column, part.row), bytes)?;
@@ -279,7 +275,6 @@ impl Group {
 
 impl<'m, M: BlitMemory<'m>> Operands<'_, 'm, M> {
     /// Copies `n` whole blocks of `layout` from or to the rows of a linear surface. `cell` and `part` are the first.
-    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn copy_group(
         &mut self,
         layout: &Layout,
@@ -358,7 +353,6 @@ fn within(start: i64, at: i64) -> usize {
 }
 
 /// Calls `each(first byte, range of the cell's packed rows)` for each contiguous run in `part` of a cell.
-#[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 pub(super) fn runs<E>(
     surface: &Surface,
     cell: &Area,
@@ -379,7 +373,6 @@ pub(super) fn runs<E>(
 }
 
 /// Reads a cell into packed rows. The contents of `raw` are lost.
-#[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 fn read<'m, M: BlitMemory<'m>>(
     ranges: &mut Rows<'m, M>,
     memory: &mut M,
@@ -415,7 +408,8 @@ fn read<'m, M: BlitMemory<'m>>(
         }
         let mut block = [0; BLOCK_BYTES];
         layout.unpack(raw, &mut block);
-        let (width, n) = (extent.0 as usize, part.width as usize);
+        let width = extent.0 as usize;
+        let n = part.width as usize;
         for row in 0..part.height as usize {
             let from = (within(0, origin.1) + row) * width + within(0, origin.0);
             let to = (within(cell.row, part.row) + row) * cell.width as usize + within(cell.column, part.column);

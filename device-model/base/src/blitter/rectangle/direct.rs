@@ -208,9 +208,11 @@ impl Rectangle {
         budget: usize,
         surface: &Surface,
     ) -> Result<Progress, M::Fault> {
-        let (mut copies, grid) = (Copies::<M, ROWS>::new(space), Grid::new(self));
+        let mut copies = Copies::<M, ROWS>::new(space);
+        let grid = Grid::new(self);
         let alike = surface.tiling == self.destination.tiling;
-        let (mut next, mut fault) = (self.done, None);
+        let mut next = self.done;
+        let mut fault = None;
         while next < grid.len() && fault.is_none() {
             let spent = copies.spent();
             if spent >= budget && spent > 0 {

@@ -22,7 +22,8 @@ impl Rectangle {
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub(super) fn run(&self, done: u64, merged: bool, limit: usize) -> (i64, i64, usize) {
-        let (width, total) = (u64::from(self.area.width), self.bytes());
+        let width = u64::from(self.area.width);
+        let total = self.bytes();
         let (column, row) = (done % width, done / width);
         let left = if merged { total - done } else { width - column };
         (column as i64, row as i64, size(left.min(limit.max(1) as u64)))

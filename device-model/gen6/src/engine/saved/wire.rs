@@ -97,7 +97,8 @@ impl SavedState for SavedEngines {
         let mut blits = from.records::<BlitRecord>(MOST_ENGINES)?.into_iter().peekable();
         let mut engines = Vec::new();
         for (index, EngineRecord { flags, batch, blit_setup }) in (0_u32..).zip(from.records(MOST_ENGINES)?) {
-            let (flags, [start, next]) = (flags.get(), batch.map(U32::get));
+            let flags = flags.get();
+            let [start, next] = batch.map(U32::get);
             let has = |flag| flags & flag != 0;
             let blit = blits.next_if(|blit| blit.engine.get() == index);
             // A flag without what it describes would not be saved again.

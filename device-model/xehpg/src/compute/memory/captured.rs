@@ -32,7 +32,8 @@ impl KernelMemory<'_, '_> {
     /// Copies a page. It is no access of the walker: nothing is recorded or counted.
     pub(in super::super) fn copy_page(&mut self, name: PageName) -> CopiedPage {
         let mut bytes = Box::new([0; PAGE_BYTES]);
-        let (mut at, mut done) = (name.address, 0_usize);
+        let mut at = name.address;
+        let mut done = 0_usize;
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let Ok(span) = self.gam.span(self.space, at, rest.len(), memory::Access::Read) else {
                 return CopiedPage::Unmapped;
