@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! One direction of a HECI window: a circular buffer of dwords with pointers visible to host and firmware.
+#![allow(clippy::indexing_slicing, reason = "slot() is below DEPTH")]
 
 /// Number of slots of a buffer. Pointers are free-running 8-bit counters, so the depth must divide 256.
 pub const DEPTH: u8 = 128;
@@ -35,7 +36,6 @@ impl CircularBuffer {
     }
 
     /// Appends a dword; returns `false` if the buffer is full.
-    #[allow(clippy::indexing_slicing, reason = "slot() is below DEPTH")]
     pub fn push(&mut self, value: u32) -> bool {
         let fits = self.free() > 0;
         if fits {
@@ -53,7 +53,6 @@ impl CircularBuffer {
     }
 
     /// Returns the oldest dword without removing it.
-    #[allow(clippy::indexing_slicing, reason = "slot() is below DEPTH")]
     pub fn first(&self) -> Option<u32> {
         (self.filled() > 0).then(|| self.slots[Self::slot(self.read)])
     }
