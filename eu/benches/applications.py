@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 """Speed of `eu run` on kernels of the shape and size of those of applications, beside pocl on the same core.
 
-`sh eu/tests/tools.sh DIR`, once, fetches compiler and pocl; then `DIR/venv/bin/python eu/benches/applications.py EU DIR`, where
+`sh eu/tests/tools.sh DIR`, once, fetches compiler and pocl; then `DIR/python eu/benches/applications.py EU DIR`, where
 EU is the program `eu`. CPU times of one worker and of one thread of pocl, medians of five runs; the results are compared."""
 import glob
 import hashlib

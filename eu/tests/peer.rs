@@ -109,7 +109,7 @@ fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
     }
     fs::write(work.directory.join("jobs.json"), serde_json::to_string(&jobs).unwrap()).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py");
-    let python = work.tools.join("venv/bin/python");
+    let python = work.tools.join("python");
     let output = Command::new(python).arg(script).arg(&work.directory).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read =
