@@ -212,7 +212,7 @@ macro_rules! operations {
                 }
 
                 #[$feature]
-                fn message<const LANES: usize>(shape: Shape) -> SendFunction {
+                fn message_of<const LANES: usize>(shape: Shape) -> SendFunction {
                     match shape {
                         Shape::Dwords { store: false, wide: false, slm: false, .. } => dwords::<LANES, false, false, false>,
                         Shape::Dwords { store: false, wide: false, slm: true, .. } => dwords::<LANES, false, false, true>,
@@ -228,21 +228,25 @@ macro_rules! operations {
                     }
                 }
 
-                /// A function.
                 #[$feature]
-                pub fn select(choice: Choice) -> Function {
-                    let function = match choice {
-                        $( Choice::Lanes(Operation::$name, size, shape) => sized::<ops::$name>(size, shape), )*
-                        Choice::Matrices => matrices,
-                        Choice::Message(shape) => {
-                            return Function::Message(match shape {
-                                Shape::Dwords { lanes: 8, .. } | Shape::Vectors { lanes: 8, .. } => message::<8>(shape),
-                                Shape::Dwords { lanes: 16, .. } | Shape::Vectors { lanes: 16, .. } => message::<16>(shape),
-                                _ => message::<32>(shape),
-                            });
-                        }
-                    };
-                    Function::Lanes(function)
+                fn message(shape: Shape) -> SendFunction {
+                    match shape {
+                        Shape::Dwords { lanes: 8, .. } | Shape::Vectors { lanes: 8, .. } => message_of::<8>(shape),
+                        Shape::Dwords { lanes: 16, .. } | Shape::Vectors { lanes: 16, .. } => message_of::<16>(shape),
+                        _ => message_of::<32>(shape),
+                    }
+                }
+
+                #[$feature]
+                fn operation(operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
+                    match operation {
+                        $( Operation::$name => sized::<ops::$name>(size, shape), )*
+                    }
+                }
+
+                #[$feature]
+                pub fn functions() -> Functions {
+                    Functions { operation, message, matrices }
                 }
             };
         }
@@ -415,7 +419,7 @@ fn dot(a: u32, b: u32, signed_a: bool, signed_b: bool) -> u32 {
 /// Functions for any host.
 mod portable {
     use super::{
-        ACCUMULATES, Choice, Environment, Function, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
+        ACCUMULATES, Environment, Functions, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
         SendFunction, Shape, Thread, Uop, body, consecutive_dwords, dpas, gathered_dwords, ops, quick_body,
         vectors_of_dwords,
     };
@@ -426,28 +430,21 @@ mod portable {
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{
-        ACCUMULATES, Choice, Environment, Function, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
+        ACCUMULATES, Environment, Functions, LaneFunction, MODIFIED, Message, MessageFault, Op, Operation,
         SendFunction, Shape, Thread, Uop, body, consecutive_dwords, dpas, gathered_dwords, ops, quick_body,
         vectors_of_dwords,
     };
     functions!(target_feature(enable = "avx2,fma"));
 }
 
-/// A function to choose.
-#[derive(Clone, Copy)]
-enum Choice {
-    /// Of an operation on this number of lanes, of which the operands may have a shape of [`quick_body`].
-    Lanes(Operation, u8, Option<u8>),
-    /// Of products of matrices.
-    Matrices,
-    /// Of messages.
-    Message(Shape),
-}
-
-/// A function that was chosen.
-enum Function {
-    Lanes(LaneFunction),
-    Message(SendFunction),
+/// The functions of a host.
+struct Functions {
+    /// That of an operation on this number of lanes, of which the operands may have a shape of [`quick_body`].
+    operation: fn(Operation, u8, Option<u8>) -> LaneFunction,
+    /// That of messages of a shape.
+    message: fn(Shape) -> SendFunction,
+    /// Products of matrices.
+    matrices: LaneFunction,
 }
 
 /// Which functions to use.
@@ -475,38 +472,28 @@ impl Host {
 
     /// The function of an operation on this number of lanes.
     pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> LaneFunction {
-        self.lanes(Choice::Lanes(operation, size, shape))
+        (self.functions().operation)(operation, size, shape)
     }
 
     /// The function of products of matrices.
     pub(super) fn matrices(self) -> LaneFunction {
-        self.lanes(Choice::Matrices)
+        self.functions().matrices
     }
 
     /// The function of messages of this shape.
     pub(super) fn message(self, shape: Shape) -> SendFunction {
-        match self.function(Choice::Message(shape)) {
-            Function::Message(function) => function,
-            Function::Lanes(_) => unreachable!("a message has a function of messages"),
-        }
+        (self.functions().message)(shape)
     }
 
-    fn lanes(self, choice: Choice) -> LaneFunction {
-        match self.function(choice) {
-            Function::Lanes(function) => function,
-            Function::Message(_) => unreachable!("an operation has a function of lanes"),
-        }
-    }
-
-    fn function(self, choice: Choice) -> Function {
+    fn functions(self) -> Functions {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]
             Host::Avx2(Detected(())) => {
                 // SAFETY: a `Detected` exists only if the host has AVX2 and FMA.
-                unsafe { avx2::select(choice) }
+                unsafe { avx2::functions() }
             }
-            _ => portable::select(choice),
+            _ => portable::functions(),
         }
     }
 }
