@@ -4,14 +4,19 @@
 //! card has places for.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Launch, payload};
 use crate::exec::{FaultKind, GroupStop, Place, Program, ThreadStatus, Workgroup};
 
-/// What a group costs until its worker looks at others.
+/// What a group costs until its worker looks at others: so much, and so much for each of its threads, the registers of which are
+/// to stay in the caches of a core.
 const STEP: u64 = 100_000;
+const THREAD_STEP: u64 = 25_000;
+/// Largest number of groups that a worker takes at once.
+const MOST_GROUPS: u64 = 16;
 /// Hardware threads of a dual subslice: a group has at most this many. EU-091.
 pub(super) const SLOTS: u32 = 128;
 /// Dual subslices of the card, and what each has of shared local memory and of barriers. EU-050, EU-091.
@@ -86,11 +91,13 @@ pub struct Report {
 struct Shared {
     /// Number of groups.
     total: u64,
+    /// Number of workers.
+    workers: u64,
     /// Groups that may be resident at once.
     resident: u64,
-    /// Next group.
+    /// First group that no worker has taken.
     next: AtomicU64,
-    /// Places that groups have had.
+    /// First place that no worker has taken.
     places: AtomicU64,
     /// Groups between two steps.
     parked: Mutex<VecDeque<Resident>>,
@@ -116,9 +123,14 @@ impl Launch {
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
         let groups = self.groups();
         let total = groups.iter().fold(1, |total: u64, count| total.saturating_mul(u64::from(*count)));
+        let resident = self.resident();
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = if self.settings.workers == 0 { available } else { self.settings.workers };
+        let workers = (workers.clamp(1, MOST_WORKERS) as u64).min(total).min(resident);
         let shared = Shared {
             total,
-            resident: self.resident(),
+            workers,
+            resident,
             next: AtomicU64::new(0),
             places: AtomicU64::new(0),
             parked: Mutex::default(),
@@ -128,9 +140,6 @@ impl Launch {
             outside: AtomicU64::new(0),
             first: Mutex::new((None, None)),
         };
-        let available = std::thread::available_parallelism().map_or(1, usize::from);
-        let workers = if self.settings.workers == 0 { available } else { self.settings.workers };
-        let workers = (workers.clamp(1, MOST_WORKERS) as u64).min(total).min(shared.resident);
         std::thread::scope(|scope| {
             for _ in 1..workers {
                 scope.spawn(|| self.work(&shared, progress));
@@ -175,10 +184,10 @@ impl Launch {
     /// A worker: starts groups as long as there are places for them, and runs each for a step. Those that have not ended are
     /// parked, and go on when their turn comes, with any worker.
     fn work(&self, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) {
-        let mut idle: Vec<Resident> = Vec::new();
+        let mut share = Share::default();
         while !shared.stop.load(Ordering::Relaxed) {
-            // If none is parked, each group that has not ended is with another worker.
-            let Some(mut resident) = self.begin(&mut idle, shared).or_else(|| shared.parked().pop_front()) else {
+            // If none is parked, each group that has not ended is with another worker, or was taken by it.
+            let Some(mut resident) = self.begin(&mut share, shared).or_else(|| shared.parked().pop_front()) else {
                 return;
             };
             let step = self.step(&mut resident);
@@ -189,7 +198,7 @@ impl Launch {
             let outcome = match step {
                 Step::Ends => {
                     self.note_outside(&resident, shared);
-                    idle.push(resident);
+                    share.idle.push(resident);
                     let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
                     progress(done);
                     continue;
@@ -211,28 +220,21 @@ impl Launch {
     }
 
     /// Starts the next group, in the place of one that has ended or in a new one. `None` if there is no group or no place.
-    fn begin(&self, idle: &mut Vec<Resident>, shared: &Shared) -> Option<Resident> {
-        let is_below = |counter: &AtomicU64, limit| counter.load(Ordering::Relaxed) < limit;
-        if !is_below(&shared.next, shared.total) || idle.is_empty() && !is_below(&shared.places, shared.resident) {
-            return None;
+    fn begin(&self, share: &mut Share, shared: &Shared) -> Option<Resident> {
+        if share.groups.is_empty() {
+            share.take(shared);
         }
+        let index = share.groups.next()?;
         let count = self.threads();
-        let mut resident = match idle.pop() {
+        let mut resident = match share.idle.pop() {
             Some(resident) => resident,
             None => {
-                let place = shared.places.fetch_add(1, Ordering::Relaxed);
-                if place >= shared.resident {
-                    return None;
-                }
+                let place = share.places.next()?;
                 let mut state = Workgroup::new(count as usize, self.code.registers, self.slm);
                 state.set_limit(self.settings.limit);
                 Resident { state, group: [0; 3], place, counted: 0 }
             }
         };
-        let index = shared.next.fetch_add(1, Ordering::Relaxed);
-        if index >= shared.total {
-            return None;
-        }
         let [width, height, _] = self.groups().map(u64::from);
         let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
         (resident.group, resident.counted) = (group, 0);
@@ -247,7 +249,8 @@ impl Launch {
     /// Runs a group for a bounded time.
     fn step(&self, resident: &mut Resident) -> Step {
         let mut memory = &self.space;
-        let stop = resident.state.step(&self.code, &mut memory, STEP, self.settings.way, &mut ());
+        let budget = STEP.max(THREAD_STEP * resident.state.threads().len() as u64);
+        let stop = resident.state.step(&self.code, &mut memory, budget, self.settings.way, &mut ());
         let resident = &*resident;
         Step::Fails(match stop {
             GroupStop::End => return Step::Ends,
@@ -267,6 +270,44 @@ impl Launch {
             shared.outside.fetch_add(outside, Ordering::Relaxed);
             shared.first().1.get_or_insert(resident.location(place));
         }
+    }
+}
+
+/// What a worker has taken: consecutive groups, the results of which are often on the same cache lines, and places.
+#[derive(Default)]
+struct Share {
+    /// Groups that have not begun, at most as many as the places.
+    groups: Range<u64>,
+    /// Places in which no group has been.
+    places: Range<u64>,
+    /// Places of groups that have ended.
+    idle: Vec<Resident>,
+}
+
+impl Share {
+    /// Takes the next groups, fewer if few are left, and a place for each: a group that was taken can begin whatever the others
+    /// wait for.
+    fn take(&mut self, shared: &Shared) {
+        let most = MOST_GROUPS.min(shared.resident / shared.workers);
+        let wanted = |next: u64| ((shared.total - next) / (shared.workers * 2)).clamp(1, most);
+        let has_groups = shared.next.load(Ordering::Relaxed) < shared.total;
+        if has_groups && self.places.is_empty() && (self.idle.len() as u64) < most {
+            let more = most - self.idle.len() as u64;
+            self.places = take(&shared.places, shared.resident, |_| more);
+        }
+        let places = self.idle.len() as u64 + self.places.end - self.places.start;
+        if places > 0 {
+            self.groups = take(&shared.next, shared.total, |next| wanted(next).min(places));
+        }
+    }
+}
+
+/// Takes the next numbers below `end`, as many as `count` says of the first of them. None if there are no more.
+fn take(next: &AtomicU64, end: u64, count: impl Fn(u64) -> u64) -> Range<u64> {
+    let after = |first: u64| (first < end).then(|| end.min(first + count(first)));
+    match next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after) {
+        Ok(first) => first..after(first).unwrap_or(first),
+        Err(_) => end..end,
     }
 }
 
