@@ -363,9 +363,8 @@ impl Debugger {
                 out.push('\n');
             }
             "sqe" => {
-                for (number, value) in machine.sqe.iter().enumerate() {
-                    let name = register_name(Space::Sqe, machine.bus.set(), u32::try_from(number).unwrap_or(0));
-                    if let Some(name) = name {
+                for (number, value) in (0..).zip(&machine.sqe) {
+                    if let Some(name) = register_name(Space::Sqe, machine.bus.set(), number) {
                         let _ = writeln!(out, "%{name} {value:08x}");
                     }
                 }

@@ -15,3 +15,8 @@ pub mod symbols;
 pub mod text;
 pub mod trace;
 pub mod vectors;
+
+/// The low and the high 32 bits.
+const fn halves(value: u64) -> [u32; 2] {
+    [(value & 0xffff_ffff) as u32, (value >> 32) as u32]
+}

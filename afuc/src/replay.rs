@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use crate::container::Image;
+use crate::halves;
 use crate::isa::Generation;
 use crate::machine::{Fault, FaultKind, INSTR_BASE, Machine, Stop};
 use crate::names::gpu_register;
@@ -181,9 +182,8 @@ impl Replay {
 
     /// Puts a second ring into memory, for preemption: it counts preemptions and writes a register from a buffer.
     fn second_ring(&mut self) {
-        let halves = |address: u64| [address & 0xffff_ffff, address >> 32].map(|half| u32::try_from(half).unwrap_or(0));
-        let ([counter, high], [buffer, _], [ring, _], [record, _]) =
-            (halves(COUNTER), halves(SECOND_BUFFER), halves(SECOND_RING), halves(RECORD));
+        let [counter, high] = halves(COUNTER);
+        let [[buffer, _], [ring, _], [record, _]] = [SECOND_BUFFER, SECOND_RING, RECORD].map(halves);
         let buffer_words = operation(0x4c, &[7 << 20, 0x55]);
         #[expect(clippy::cast_possible_truncation, reason = "a few words")]
         let indirect = operation(0x3f, &[buffer, high, buffer_words.len() as u32]);
@@ -249,9 +249,9 @@ impl Replay {
             match record {
                 Record::GpuId(_) => {}
                 Record::Buffer { address, length, words } => self.buffer(*address, *length, words)?,
-                #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
                 Record::Commands { address, dword_count } if *dword_count <= 0xf_ffff => {
-                    packets.extend(operation(0x3f, &[*address as u32, (*address >> 32) as u32, *dword_count]));
+                    let [low, high] = halves(*address);
+                    packets.extend(operation(0x3f, &[low, high, *dword_count]));
                 }
                 Record::Commands { address, .. } => return Err(ReplayError::Long(*address)),
             }
@@ -277,8 +277,8 @@ impl Replay {
             packets.extend(operation(0x48, &[0x2f, 3, 0x2000_0000, 0, 0, 0, 0, 0]));
             packets.extend([operation(0x5f, &[0]), operation(0x5f, &[1])].concat());
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
-        packets.extend(operation(0x3f, &[address as u32, (address >> 32) as u32, words]));
+        let [low, high] = halves(address);
+        packets.extend(operation(0x3f, &[low, high, words]));
         self.command_buffers += 1;
         self.submit(&packets, drive)
     }

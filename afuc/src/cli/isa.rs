@@ -62,9 +62,8 @@ fn write(out: &mut String, row: &Encoding) {
         .collect();
     let _ = writeln!(out, "{:<10} {:<9} {bits}  {} ({})", row.mnemonic, generations.join(" "), row.doc, row.items);
     if !row.fields.is_empty() {
-        let field = |f: &arctic_afuc::isa::Field| match f.high == f.low {
-            true => format!("{}={}", f.name, f.low),
-            false => format!("{}={}:{}", f.name, f.high, f.low),
+        let field = |f: &arctic_afuc::isa::Field| {
+            if f.high == f.low { format!("{}={}", f.name, f.low) } else { format!("{}={}:{}", f.name, f.high, f.low) }
         };
         let fields: Vec<String> = row.fields.iter().map(field).collect();
         let _ = writeln!(out, "{:<10} {}", "", fields.join(" "));

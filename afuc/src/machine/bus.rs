@@ -3,6 +3,7 @@
 
 mod control;
 
+use crate::halves;
 use crate::isa::{DataAddress, Generation};
 use crate::names::{ControlSet, Space, gpu_register, register_number};
 
@@ -241,9 +242,7 @@ impl Bus {
     /// Sets up the ring buffer: its address and its size, which is a power of two, at least 4 words; or 0 for a buffer
     /// that does not wrap. It is empty.
     pub fn set_ring(&mut self, address: u64, words: u32) {
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
-        let halves = (address as u32, (address >> 32) as u32);
-        (self.gpu[RB_BASE], self.gpu[RB_BASE + 1]) = halves;
+        [self.gpu[RB_BASE], self.gpu[RB_BASE + 1]] = halves(address);
         // The size is the logarithm of the number of pairs of words.
         self.gpu[RB_CNTL] = words.checked_ilog2().map_or(0, |log| log.saturating_sub(1));
         self.gpu[RB_WPTR] = 0;
@@ -356,9 +355,7 @@ impl Bus {
     }
 
     fn set_pair(&mut self, number: usize, value: u64) {
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
-        let (low, high) = (value as u32, (value >> 32) as u32);
-        (self.control[number], self.control[number + 1]) = (low, high);
+        [self.control[number], self.control[number + 1]] = halves(value);
     }
 
     /// `$memdata` (AFC-021).
@@ -480,10 +477,7 @@ impl Bus {
             let address = u64::from(self.pipe[0xa1]) << 32 | u64::from(low);
             self.write_memory(address & !3, value)?;
             if low & 1 == 0 {
-                let next = address.wrapping_add(4);
-                #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
-                let halves = (next as u32, (next >> 32) as u32);
-                (self.pipe[0xa0], self.pipe[0xa1]) = halves;
+                [self.pipe[0xa0], self.pipe[0xa1]] = halves(address.wrapping_add(4));
             }
         } else if !(0xa0..0xa2).contains(&number) {
             let count = &mut self.unmodelled_pipe[usize::from(number)];

@@ -17,6 +17,7 @@ pub use memory::Memory;
 pub use processors::Processor;
 
 use crate::container::Image;
+use crate::halves;
 use crate::isa::{Instruction, Op, register};
 use crate::names::gpu_register;
 
@@ -126,9 +127,7 @@ impl Machine {
             // The range is mapped.
             let _ = bus.memory.write(INSTR_BASE + index * 4, *word);
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
-        let halves = (INSTR_BASE as u32, (INSTR_BASE >> 32) as u32);
-        (bus.gpu[CP_SQE_INSTR_BASE], bus.gpu[CP_SQE_INSTR_BASE + 1]) = halves;
+        [bus.gpu[CP_SQE_INSTR_BASE], bus.gpu[CP_SQE_INSTR_BASE + 1]] = halves(INSTR_BASE);
         let code = image.words.iter().map(|word| Decoded::new(*word, image.generation())).collect();
         Self::of_processor(Processor::First, bus, (code, image.words.clone()), 0)
     }

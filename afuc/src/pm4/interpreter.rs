@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::{Header, header};
+use crate::halves;
 
 /// A write, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -473,10 +474,8 @@ impl Interpreter {
             0x14 => (0x15, u32::MAX),
             _ => (packet.word(0)?, packet.word(4)?),
         };
-        match self.condition(packet, flags, packet.word(3)?, mask)? {
-            true => Ok(()),
-            false => Err(Unsupported::Waits(packet.address)),
-        }
+        let is_met = self.condition(packet, flags, packet.word(3)?, mask)?;
+        if is_met { Ok(()) } else { Err(Unsupported::Waits(packet.address)) }
     }
 
     fn registers_to_memory(&mut self, packet: &Packet) -> Done<()> {
@@ -523,8 +522,6 @@ impl Interpreter {
             let is_negative = number < 3 && flags >> number & 1 != 0;
             sum = if is_negative { sum.wrapping_sub(value) } else { sum.wrapping_add(value) };
         }
-        #[expect(clippy::cast_possible_truncation, reason = "the halves of a sum")]
-        let halves = [sum as u32, (sum >> 32) as u32];
-        self.store(packet.address(1)?, &halves[..1 + usize::from(is_wide)])
+        self.store(packet.address(1)?, &halves(sum)[..1 + usize::from(is_wide)])
     }
 }

@@ -233,14 +233,14 @@ impl<'s> Parser<'s> {
                     Slot::Rep
                 }
                 Token::Xmov(n) | Token::Sds(n) => {
-                    if n == 0 || n > 3 {
+                    let Some(extra) = u8::try_from(n).ok().filter(|extra| (1..=3).contains(extra)) else {
                         return Err(Diagnostic::new(
                             span,
                             "the number of the modifier is out of range",
                             format!("{n}; 1 to 3 are possible"),
                         ));
-                    }
-                    base.extra = u8::try_from(n).unwrap_or_default();
+                    };
+                    base.extra = extra;
                     // The kind is checked when the mnemonic is known.
                     (modifiers.is_sds, modifiers.extra) = (matches!(token, Token::Sds(_)), span.clone());
                     Slot::Extra

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Control registers: those with a function, those that the model reads, and plain storage.
 
+use crate::halves;
+
 use super::{Bus, CONTROLS, Group, Processor, Queue, SDS};
 
 /// Control registers with a function, by their number in the chip's set.
@@ -144,9 +146,7 @@ impl Bus {
         match self.functions[number] {
             Function::Dwords(level) => self.queues[usize::from(level)].left,
             Function::Base(level, half) if self.staged >> level & 1 == 0 => {
-                #[expect(clippy::cast_possible_truncation, reason = "one half of the address")]
-                let value = (self.queues[usize::from(level)].address >> (32 * half)) as u32;
-                value
+                halves(self.queues[usize::from(level)].address)[usize::from(half)]
             }
             _ => self.control[number],
         }
