@@ -3,8 +3,9 @@
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "lanes, registers and offsets are reinterpreted and masked all the time"
+    reason = "lanes, registers and offsets are reinterpreted and masked all the time, and floats are rounded"
 )]
 
 pub mod capture;

@@ -154,7 +154,6 @@ impl Zebin {
         for raw in &raw {
             let [name, kind, _, size, _, info] = *raw;
             let name = text(&file[name_table.clone()], name);
-            #[expect(clippy::cast_possible_truncation, reason = "fields of 32 bits")]
             sections.push(Section { name, kind: kind as u32, info: info as u32, bytes: span(raw)?, size });
         }
         let mut zebin = Zebin { file, sections, symbols: Vec::new(), relocations: Vec::new(), info: Info::default() };

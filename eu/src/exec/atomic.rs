@@ -94,7 +94,6 @@ impl Atomic {
             2 => f64::from(f16_to_f32(value as u16)),
             _ => f64::from(f32::from_bits(value as u32)),
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the sum of two floats, rounded once more exactly")]
         let bits = |value: f64| match size {
             8 => value.to_bits(),
             // A sum of two halves is a float.

@@ -291,9 +291,7 @@ fn max(a: u32, b: u32) -> u32 {
 /// A function of math in double precision, rounded once. ISA-151.
 #[inline(always)]
 fn math(a: u32, function: fn(f64) -> f64) -> u32 {
-    #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
-    let result = function(f64::from(f(a))) as f32;
-    result.to_bits()
+    (function(f64::from(f(a))) as f32).to_bits()
 }
 
 operations! {

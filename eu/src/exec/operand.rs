@@ -287,6 +287,10 @@ pub enum Store {
 }
 
 impl Output {
+    /// A destination without effect.
+    pub const NULL: Output =
+        Output { store: Store::Null, base: 0, stride: 1, ty: Type::Ub, indirect: None, general: false };
+
     /// Translates a destination. `None` for a register that does not exist.
     pub fn new(from: &Destination, size: u8, registers: u32) -> Option<Output> {
         let unit = from.ty.size() as u16;

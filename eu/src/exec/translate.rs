@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use super::fault::FaultKind;
 use super::lanes::Host;
 use super::message::Message;
-use super::operand::{Input, Output, Store};
+use super::operand::{Input, Output};
 use super::profile::InstructionClass;
 use super::thread::{NEVER, Thread};
 use super::uop::{Kind, Uop};
 use super::{classify, dpas};
 use crate::isa::table::{Control, Execute, Format};
-use crate::isa::{self, DecodeError, Destination, Instruction, Place, Source};
+use crate::isa::{self, DecodeError, Instruction, Place, Source};
 
 /// An instruction at its address.
 #[derive(Clone, Copy, Debug)]
@@ -42,15 +42,6 @@ impl Located {
 
 /// A uop of this kind for an instruction.
 pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
-    let null = Output::new(&Destination::NULL, 1, 128);
-    let dst = null.unwrap_or(Output {
-        store: Store::Null,
-        base: 0,
-        stride: 1,
-        ty: isa::Type::Ub,
-        indirect: None,
-        general: false,
-    });
     let zero = Input::constant(isa::Type::Ud, 0);
     let mut uop = Uop {
         kind,
@@ -72,7 +63,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         chained: false,
         function: 0,
         float: false,
-        dst,
+        dst: Output::NULL,
         src: [zero; 3],
         jip: NEVER,
         uip: NEVER,

@@ -310,7 +310,6 @@ pub fn compact(word: u128) -> Option<u64> {
             SRC1.set(&mut into, fields::SOURCES[1].reg.get(word));
         }
     }
-    #[expect(clippy::cast_possible_truncation, reason = "all fields are below bit 64")]
     let compact = into as u64;
     let mut marked = word;
     fields::COMPACTED.set(&mut marked, 1);

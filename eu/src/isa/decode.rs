@@ -319,11 +319,8 @@ fn branch(word: u128, into: &mut Instruction) {
         abs: false,
         negate: false,
     };
-    #[expect(clippy::cast_possible_truncation, reason = "the fields have 32 bits")]
-    {
-        into.jip = fields::JIP.get(word) as i32;
-        into.uip = fields::UIP.get(word) as i32;
-    }
+    into.jip = fields::JIP.get(word) as i32;
+    into.uip = fields::UIP.get(word) as i32;
     let format = into.row.format;
     into.register_target = !at.immediate.is_set(word);
     if format == Format::Call {

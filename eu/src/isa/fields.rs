@@ -23,16 +23,12 @@ pub const fn bit(number: u8) -> Bits {
 impl Bits {
     /// Value of the field in an instruction.
     pub const fn get(self, word: u128) -> u64 {
-        #[expect(clippy::cast_possible_truncation, reason = "a field has at most 64 bits")]
-        let value = (word >> self.low & ((1u128 << self.width) - 1)) as u64;
-        value
+        (word >> self.low & ((1u128 << self.width) - 1)) as u64
     }
 
     /// Value of a field of at most eight bits.
     pub const fn get8(self, word: u128) -> u8 {
-        #[expect(clippy::cast_possible_truncation, reason = "the callers' fields have at most 8 bits")]
-        let value = self.get(word) as u8;
-        value
+        self.get(word) as u8
     }
 
     /// True if the field is not zero.
@@ -220,10 +216,7 @@ pub const UIP: Bits = bits(95, 64);
 
 /// Value of a field in parts.
 pub fn gather(word: u128, parts: &[(Bits, u8)]) -> u32 {
-    let value: u64 = parts.iter().map(|(field, low)| field.get(word) << low).sum();
-    #[expect(clippy::cast_possible_truncation, reason = "the parts are below bit 32")]
-    let value = value as u32;
-    value
+    parts.iter().map(|(field, low)| field.get(word) << low).sum::<u64>() as u32
 }
 
 /// Sets a field in parts.

@@ -33,8 +33,8 @@ pub enum Type {
     S2,
 }
 
-/// Types with their names and codes in a 4-bit type field. Packed types have no code of their own.
-const ROWS: &[(Type, &str, u8)] = &[
+/// Types with their names and codes in a 4-bit type field, in the order of [`Type`]. Packed types have no code of their own.
+const ROWS: [(Type, &str, u8); Type::S2 as usize + 1] = [
     (Type::Ub, "ub", 0),
     (Type::Uw, "uw", 1),
     (Type::Ud, "ud", 2),
@@ -56,9 +56,17 @@ const ROWS: &[(Type, &str, u8)] = &[
     (Type::S2, "s2", 4),
 ];
 
+const _: () = {
+    let mut index = 0;
+    while index < ROWS.len() {
+        assert!(ROWS[index].0 as usize == index);
+        index += 1;
+    }
+};
+
 impl Type {
-    fn row(self) -> &'static (Type, &'static str, u8) {
-        ROWS.iter().find(|row| row.0 == self).unwrap_or(&ROWS[0])
+    fn row(self) -> (Type, &'static str, u8) {
+        ROWS[self as usize]
     }
 
     /// Name in assembly text, without the colon.

@@ -48,7 +48,6 @@ fn readable(value: f32, bits: u32, mantissa: u32) -> Option<String> {
     if value.is_infinite() {
         return Some(if value < 0.0 { "-inf" } else { "inf" }.into());
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the parser reads floats as f64 and rounds them")]
     let exact = |text: &str| text.parse::<f64>().is_ok_and(|read| read as f32 == value);
     let short = general(f64::from(value));
     if exact(&short) {
@@ -109,9 +108,7 @@ pub fn parse(text: &str, half: bool) -> Option<u32> {
     if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let value: f64 = text.parse().ok()?;
-    #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
-    let value = value as f32;
+    let value = text.parse::<f64>().ok()? as f32;
     Some(if half { u32::from(f32_to_f16(value)) } else { value.to_bits() })
 }
 

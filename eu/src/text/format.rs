@@ -280,7 +280,6 @@ fn region_text(format: Format, index: usize, region: Region) -> String {
 
 /// Text of an immediate without its type.
 fn immediate(ty: Type, value: u64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "the value has the width of its type")]
     match ty {
         Type::W => (value as i16).to_string(),
         Type::D => (value as i32).to_string(),

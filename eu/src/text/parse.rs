@@ -501,7 +501,6 @@ fn immediate(text: &str, ty: Type) -> Option<u64> {
     };
     let value = if negative { -i128::from(value) } else { i128::from(value) };
     let range = -(1i128 << (bits - 1))..1i128 << bits;
-    #[expect(clippy::cast_possible_truncation, reason = "masked to the width of the type")]
     let masked = (value & ((1i128 << bits) - 1)) as u64;
     range.contains(&value).then_some(masked)
 }

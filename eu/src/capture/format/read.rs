@@ -351,15 +351,12 @@ impl<'b> Reader<'b> {
         if has(flag::NULL) {
             return Ok((name, Page::Null));
         }
-        let mut content = |bytes: bool| match bytes {
-            false => Ok(Content::Zeros),
-            true => self.array().map(|bytes| Content::Bytes(Box::new(bytes))),
+        let mut content = |has_bytes: bool| {
+            if has_bytes { self.array().map(|bytes| Content::Bytes(Box::new(bytes))) } else { Ok(Content::Zeros) }
         };
         let before = content(has(flag::BEFORE_BYTES))?;
-        let after = match has(flag::AFTER_ZEROS | flag::AFTER_BYTES) {
-            true => Some(content(has(flag::AFTER_BYTES))?),
-            false => None,
-        };
+        let is_changed = has(flag::AFTER_ZEROS | flag::AFTER_BYTES);
+        let after = if is_changed { Some(content(has(flag::AFTER_BYTES))?) } else { None };
         Ok((name, Page::Memory { before, after }))
     }
 

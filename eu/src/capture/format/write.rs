@@ -11,7 +11,9 @@ use crate::exec::payload::{Dispatch, LocalIds};
 
 /// The number of a value in its table, which has all of them.
 fn number<T: PartialEq>(table: &[T], value: &T) -> u8 {
-    table.iter().position(|other| other == value).unwrap_or(0) as u8
+    let position = table.iter().position(|other| other == value);
+    debug_assert!(position.is_some(), "the table has all values");
+    position.unwrap_or(0) as u8
 }
 
 /// Writes values.

@@ -69,7 +69,6 @@ pub fn apply(context: &Context<'_>, [a, b, c]: [u32; 3], accumulated: u32, predi
         LaneOp::Rndz => narrow(number(a).trunc(), round),
         LaneOp::Math => {
             let value = f64::from(number(a));
-            #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
             let result = match context.function {
                 1 => 1.0 / value,
                 2 => value.log2(),

@@ -171,12 +171,15 @@ fn store_high<O: Op, const LANES: usize>(
     result: &[u32; LANES],
     enabled: u32,
 ) {
+    let Some(at) = uop.dst.accumulator() else {
+        return debug_assert!(false, "the destination is an accumulator");
+    };
     let signs = [0, 1, 2].map(|index| if uop.src[index].ty.is_signed() { !0 } else { 0 });
     let mut high = [0; LANES];
     for index in 0..LANES {
         high[index] = O::high(uop, signs, [a[index], b[index], c[index]], result[index]);
     }
-    store(thread, ACC_HIGH + uop.dst.accumulator().unwrap_or(0), &high, enabled);
+    store(thread, ACC_HIGH + at, &high, enabled);
 }
 
 /// Bit of a shape: a source has a modifier.

@@ -28,7 +28,10 @@ pub fn product<const LANES: usize>(thread: &mut Thread, uop: &Uop, kind: Wide) {
         lanes.map(|lane| if signed { i64::from(lane.cast_signed()) } else { i64::from(lane) })
     });
     let at = match kind {
-        Wide::Product => uop.dst.accumulator().unwrap_or(0),
+        Wide::Product => match uop.dst.accumulator() {
+            Some(at) => at,
+            None => return debug_assert!(false, "the destination is an accumulator"),
+        },
         Wide::Low | Wide::High => uop.dst.resolved(thread).accumulator_offset(),
     };
     let mut wide = [0u64; LANES];

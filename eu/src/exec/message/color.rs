@@ -91,9 +91,7 @@ fn to_channel(value: u32, channel: Channel) -> u32 {
 fn linear(byte: u32) -> u32 {
     let value = f64::from(byte) / 255.0;
     let linear = if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) };
-    #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
-    let rounded = linear as f32;
-    rounded.to_bits()
+    (linear as f32).to_bits()
 }
 
 /// The byte on the curve of sRGB that is nearest to a linear value. OpenCL allows an error of 0.6 of a byte.

@@ -44,7 +44,6 @@ pub fn met_by([x, y, z]: [f32; 3]) -> u32 {
 
 /// Coordinates of a direction in the plane of a face, 0 to 1 on the face. Directions that do not meet it have coordinates as
 /// far as the plane has them.
-#[expect(clippy::cast_precision_loss, reason = "signs")]
 pub fn projected(number: u32, direction: [f32; 3]) -> [f32; 2] {
     let axes = &FACES[number as usize % FACES.len()];
     let along = |(axis, sign): (usize, i32)| direction[axis] * sign as f32;

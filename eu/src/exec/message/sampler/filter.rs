@@ -17,7 +17,6 @@ pub struct Point {
 
 /// Coordinates in texels.
 #[inline]
-#[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
 fn scaled(view: &View<'_>, point: &Point) -> [f32; 3] {
     let (limits, mut scaled) = (view.limits(), [0.0; 3]);
     for index in 0..view.axes {

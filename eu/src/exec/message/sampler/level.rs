@@ -28,7 +28,6 @@ pub struct Area {
 impl Derivatives {
     /// The area that they describe. `axes` coordinates are used; with a sampler of normalized coordinates, and on the face of a
     /// cube, they are multiplied by the size of the image.
-    #[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
     pub fn area(&self, image: &Image, sampler: &Sampler, axes: usize, anisotropic: bool) -> Area {
         let limits = [image.width, image.height, image.depth];
         let square = |change: &[f32; 3]| {

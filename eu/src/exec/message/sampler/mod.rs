@@ -335,10 +335,8 @@ fn probed(
         return filter::color(memory, &view, choice.filter, point);
     }
     let mut sum = Sum::new(view.sampler.reduction);
-    #[expect(clippy::cast_precision_loss, reason = "at most 16 probes")]
     let count = area.probes as f32;
     for probe in 1..=area.probes {
-        #[expect(clippy::cast_precision_loss, reason = "at most 16 probes")]
         let along = probe as f32 / (count + 1.0) - 0.5;
         let mut at = point.at;
         for (at, axis) in at.iter_mut().zip(area.axis) {
