@@ -188,22 +188,23 @@ impl Launch {
         while !shared.stop.load(Ordering::Relaxed) {
             // If none is parked, each group that has not ended is with another worker, or was taken by it.
             let Some(mut resident) = self.begin(&mut share, shared).or_else(|| shared.parked().pop_front()) else {
-                return;
+                break;
             };
             let step = self.step(&mut resident);
             let executed = resident.state.executed();
-            let before = shared.instructions.fetch_add(executed - resident.counted, Ordering::Relaxed);
-            let all = before + executed - resident.counted;
+            share.instructions += executed - resident.counted;
             resident.counted = executed;
             let outcome = match step {
                 Step::Ends => {
                     self.note_outside(&resident, shared);
                     share.idle.push(resident);
-                    let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
-                    progress(done);
+                    share.done += 1;
+                    if share.groups.is_empty() {
+                        share.report(shared, progress);
+                    }
                     continue;
                 }
-                Step::Continues if all >= self.settings.total_limit => {
+                Step::Continues if share.report(shared, progress) >= self.settings.total_limit => {
                     Outcome::Hang(Hang::Total, resident.location(resident.state.place(&self.code)))
                 }
                 Step::Continues => {
@@ -217,6 +218,7 @@ impl Launch {
             shared.parked().push_back(resident);
             shared.stop.store(true, Ordering::Relaxed);
         }
+        share.report(shared, progress);
     }
 
     /// Starts the next group, in the place of one that has ended or in a new one. `None` if there is no group or no place.
@@ -282,9 +284,23 @@ struct Share {
     places: Range<u64>,
     /// Places of groups that have ended.
     idle: Vec<Resident>,
+    /// Instructions that were executed and groups that have ended since the last report.
+    instructions: u64,
+    /// See `instructions`.
+    done: u64,
 }
 
 impl Share {
+    /// Adds what was done to the counts of the launch, which all workers write. Returns the instructions of all.
+    fn report(&mut self, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) -> u64 {
+        let done = std::mem::take(&mut self.done);
+        if done > 0 {
+            progress(shared.done.fetch_add(done, Ordering::Relaxed) + done);
+        }
+        let instructions = std::mem::take(&mut self.instructions);
+        shared.instructions.fetch_add(instructions, Ordering::Relaxed) + instructions
+    }
+
     /// Takes the next groups, fewer if few are left, and a place for each: a group that was taken can begin whatever the others
     /// wait for.
     fn take(&mut self, shared: &Shared) {
