@@ -299,9 +299,27 @@ pub fn widened_half(bits: u32) -> u32 {
     (bits & 0x8000) << 16 | if magnitude >= HF.infinity() << 13 { special } else { scaled }
 }
 
+/// Bits of F as those of the nearest half, without branches, as [`Format::convert`] has them.
+#[inline(always)]
+pub fn narrowed_half(bits: u32) -> u32 {
+    let magnitude = bits & !F.sign();
+    // Below 2^-14 the sum with 1/2 has the unit of the smallest half as its last bit, and the host rounds.
+    const SMALL: u32 = 113 << 23;
+    const HALF: u32 = 126 << 23;
+    let small = (f32::from_bits(magnitude) + f32::from_bits(HALF)).to_bits().wrapping_sub(HALF);
+    // Others have the bias of HF, and are rounded by adding less than a half of the last bit, or a half if that bit is 1.
+    let biased = magnitude.wrapping_sub((127 - 15) << 23);
+    let normal = biased.wrapping_add(0xfff + (magnitude >> 13 & 1)) >> 13;
+    let finite = if magnitude < SMALL { small } else { normal };
+    let nan = HF.nan() | (magnitude & 0x7f_ffff) >> 13;
+    // From 2^16 on all are infinite.
+    let special = if magnitude > F.infinity() { nan } else { HF.infinity() };
+    bits >> 16 & HF.sign() | if magnitude >= 143 << 23 { special } else { finite }
+}
+
 /// Nearest half.
 pub fn f32_to_f16(value: f32) -> u16 {
-    HF.convert(value.to_bits(), F, Round::NearestEven) as u16
+    narrowed_half(value.to_bits()) as u16
 }
 
 #[cfg(test)]
@@ -340,6 +358,19 @@ mod tests {
         for bits in 0..=0xffff {
             assert_eq!(widened_half(bits), F.convert(bits, HF, Round::NearestEven), "{bits:#x}");
             assert_eq!(widened_half(bits | 0xabcd_0000), widened_half(bits), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn floats_are_narrowed_as_they_are_converted() {
+        let check = |bits: u32| assert_eq!(narrowed_half(bits), HF.convert(bits, F, Round::NearestEven), "{bits:#x}");
+        (0..1 << 20).for_each(|step: u32| check(step.wrapping_mul(0x9e37_79b1)));
+        // The numbers in the middle between two halves, and those beside them.
+        for half in 0..=0x7c00 {
+            let (low, high) = (f16_to_f32(half), f16_to_f32(half + 1));
+            let middle = ((f64::from(low) + f64::from(high)) / 2.0) as f32;
+            let bits = if half < 0x7bff { middle.to_bits() } else { 0x477f_f000 };
+            (0..5).for_each(|step| check((bits + step).wrapping_sub(2) ^ (u32::from(half) & 1) << 31));
         }
     }
 

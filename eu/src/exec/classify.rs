@@ -87,7 +87,10 @@ pub fn classify(from: &Instruction, lane: LaneOp, uop: &mut Uop, host: Host) -> 
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
-        let function = host.select(operation, from.size, shape(uop, operation));
+        let select = |operation| host.select(operation, from.size, shape(uop, operation));
+        let function = select(operation);
+        // Halves are rounded when they are written, to the nearest.
+        uop.toward_zero = (float_mode && from.dst.ty != Type::Hf).then(|| select(operation.toward_zero()));
         uop.kind = if float_mode { Kind::Floats(function) } else { Kind::Lanes(function) };
     } else {
         *uop = general;
@@ -220,13 +223,9 @@ fn floats(
     if !all_float || from.row.has_condition() && from.modifier == Condition::Overflow as u8 {
         return None;
     }
-    // A result that is rounded to another format is compared before that; fused halves are rounded once.
-    if halves
-        && dst == Type::Hf
-        && (lane == LaneOp::Mad
-            || lane == LaneOp::Mac
-            || from.modifier != 0 && lane != LaneOp::Cmp && lane != LaneOp::Math)
-    {
+    // The condition is that of a half, and the functions have that of the float that is rounded to it.
+    let gives_halves = halves && dst == Type::Hf;
+    if gives_halves && from.modifier != 0 && lane != LaneOp::Cmp && lane != LaneOp::Math {
         return None;
     }
     if dst == Type::Bf || types.contains(&Type::Bf) || from.acc_write && dst != Type::F {
@@ -262,6 +261,7 @@ fn floats(
         }
         LaneOp::Add if to_float => O::FloatAdd,
         LaneOp::Mul if to_float => O::FloatMul,
+        LaneOp::Mad if gives_halves => O::HalfMad,
         LaneOp::Mad if to_float => O::FloatMad,
         LaneOp::Frc if to_float => O::FloatFrc,
         LaneOp::Rndu if to_float => O::FloatCeil,

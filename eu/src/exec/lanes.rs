@@ -7,6 +7,7 @@
 
 mod body;
 mod high;
+mod rounding;
 mod wide;
 
 use super::dpas;
@@ -300,6 +301,12 @@ operations! {
     FloatAdd(uop, a, b) => (f(a) + f(b)).to_bits();
     FloatMul(uop, a, b) => (f(a) * f(b)).to_bits();
     FloatMad(uop, a, b, c) => f(b).mul_add(f(c), f(a)).to_bits();
+    FloatAddTowardZero(uop, a, b) => rounding::add(a, b);
+    FloatMulTowardZero(uop, a, b) => rounding::mul(a, b);
+    FloatMadTowardZero(uop, a, b, c) => rounding::mad(a, b, c);
+    FromSignedTowardZero(uop, a) => rounding::integer(a.cast_signed());
+    FromUnsignedTowardZero(uop, a) => rounding::integer(a);
+    HalfMad(uop, a, b, c) => rounding::half_mad(a, b, c);
     FloatMin(uop, a, b) => min(a, b);
     FloatMax(uop, a, b) => max(a, b);
     FloatFrc(uop, a) => { let x = f(a); let r = x - x.floor(); if r >= 1.0 { 0x3f7f_ffff } else { r.to_bits() } };
@@ -393,6 +400,21 @@ operations! {
     MinSigned(uop, a, b) high |_, _, _, result| high_of_bits([!0; 3], 1, result), => a.cast_signed().min(b.cast_signed()).cast_unsigned();
     MaxSigned(uop, a, b) high |_, _, _, result| high_of_bits([!0; 3], 1, result), => a.cast_signed().max(b.cast_signed()).cast_unsigned();
     Select(uop, a, b) selects true, => a ^ b;
+}
+
+impl Operation {
+    /// The operation that rounds floats of 32 bits toward zero instead of to the nearest: itself, if it does not depend on the
+    /// mode.
+    pub fn toward_zero(self) -> Operation {
+        match self {
+            Operation::FloatAdd => Operation::FloatAddTowardZero,
+            Operation::FloatMul => Operation::FloatMulTowardZero,
+            Operation::FloatMad => Operation::FloatMadTowardZero,
+            Operation::FromSigned => Operation::FromSignedTowardZero,
+            Operation::FromUnsigned => Operation::FromUnsignedTowardZero,
+            other => other,
+        }
+    }
 }
 
 /// ISA-017: the truth table's index is a | b << 1 | c << 2.

@@ -44,7 +44,7 @@ pub use uop::Kind;
 pub use workgroup::{GroupStop, Place, ThreadStatus, Workgroup};
 
 use crate::isa::table::{Execute, LaneOp};
-use uop::Uop;
+use uop::{LaneFunction, Uop};
 
 /// Why a thread does not go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,10 +95,19 @@ const PRODUCT_COST: u64 = 8;
 fn extra_cost(thread: &Thread, uop: &Uop) -> u64 {
     match uop.kind {
         Kind::General | Kind::Movi => LANE_COST * u64::from(uop.size),
-        Kind::Floats(_) if !thread.plain_floats => LANE_COST * u64::from(uop.size),
+        Kind::Floats(function) if float_function(thread, uop, function).is_none() => LANE_COST * u64::from(uop.size),
         Kind::Dpas(_) | Kind::Dpasw => PRODUCT_COST * u64::from(uop.depth) * u64::from(uop.repeat),
         _ => 0,
     }
+}
+
+/// The function of an operation on floats in the thread's mode; `None` for the general way.
+#[inline(always)]
+fn float_function(thread: &Thread, uop: &Uop, plain: LaneFunction) -> Option<LaneFunction> {
+    if thread.plain_floats {
+        return Some(plain);
+    }
+    uop.toward_zero.filter(|_| thread.truncates_floats)
 }
 
 impl Budget {
@@ -188,8 +197,11 @@ fn run_counted<O: Observer, const FAST: bool>(
             };
             // What most instructions are, as long as they follow one another.
             let function = match &uop.kind {
-                Kind::Lanes(function) if FAST => function,
-                Kind::Floats(function) if FAST && thread.plain_floats => function,
+                Kind::Lanes(function) if FAST => *function,
+                Kind::Floats(plain) if FAST => match float_function(thread, uop, *plain) {
+                    Some(function) => function,
+                    None => break uop,
+                },
                 Kind::Send(message) => {
                     if left == 0 {
                         return Stop::Budget;

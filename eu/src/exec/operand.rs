@@ -2,7 +2,7 @@
 //! Operands of uops: offsets in the register file, and the ways to read and write lanes.
 
 use super::thread::{ACC, ACCUMULATORS, FILE_BYTES, GRF_BYTES, REG, Thread, arf_offset};
-use crate::float::{BF, F, HF, Round, widened_half};
+use crate::float::{narrowed_half, widened_half};
 use crate::isa::{Destination, Place, Region, Source, Type};
 
 /// How the lanes of a source are read.
@@ -25,14 +25,16 @@ pub enum Fetch {
 pub struct Input {
     /// How to read it.
     pub fetch: Fetch,
-    /// True if `and`, `xor` and `add` change the value.
+    /// True if `and`, `xor`, `add` and `unused` change the value.
     pub modified: bool,
-    /// Modifier of a 32-bit value: `(value & and ^ xor) + add`.
+    /// Modifier of a 32-bit value: `(value & and ^ xor) + add`, of which the bits below `32 - unused` are extended by their sign.
     pub and: u32,
     /// See `and`.
     pub xor: u32,
     /// See `and`.
     pub add: u32,
+    /// See `and`.
+    pub unused: u8,
     /// Byte offset of the first element in the file.
     pub base: u32,
     /// Value of an immediate.
@@ -68,6 +70,7 @@ impl Input {
             and: !0,
             xor: 0,
             add: 0,
+            unused: 0,
             base: 0,
             bits,
             ty,
@@ -166,12 +169,15 @@ impl Input {
             self.xor = if self.negate { sign } else { 0 };
             return true;
         }
-        // ISA-058: a negated word is a word.
-        if self.abs || !logic && self.ty.is_signed() && self.ty.size() < 4 {
+        if self.abs {
             return false;
         }
         self.xor = !0;
         self.add = u32::from(!logic);
+        // ISA-058: a negated word is a word.
+        if self.ty.is_signed() {
+            self.unused = 32 - self.ty.size().min(4) as u8 * 8;
+        }
         true
     }
 
@@ -395,12 +401,11 @@ impl Output {
         }
     }
 
-    /// A 32-bit lane as bits of this type; a float is F.
-    #[inline]
+    /// A 32-bit lane as bits of this type, which is not BF; a float is F.
+    #[inline(always)]
     pub fn narrowed(&self, value: u32, is_float: bool) -> u32 {
         match self.ty {
-            Type::Hf if is_float => HF.convert(value, F, Round::NearestEven),
-            Type::Bf if is_float => BF.convert(value, F, Round::NearestEven),
+            Type::Hf if is_float => narrowed_half(value),
             _ => value,
         }
     }
@@ -412,11 +417,10 @@ impl Output {
         let (at, stride, size) = (fixed.base as usize, usize::from(fixed.stride), fixed.ty.size() as usize);
         let limit = if fixed.general { thread.grf_mask as usize + 1 } else { FILE_BYTES - 8 };
         let is_inside = at + last * stride + size <= limit;
-        let converts = is_float && matches!(fixed.ty, Type::Hf | Type::Bf);
-        if is_inside && !converts && size <= 2 {
+        if is_inside && size <= 2 {
             for (lane, value) in values.iter().enumerate().filter(|(lane, _)| mask >> lane & 1 != 0) {
                 match size {
-                    2 => thread.set_u16(at + lane * stride, *value as u16),
+                    2 => thread.set_u16(at + lane * stride, fixed.narrowed(*value, is_float) as u16),
                     _ => thread.file[at + lane * stride] = *value as u8,
                 }
             }

@@ -110,6 +110,8 @@ pub struct Thread {
     pub base: u32,
     /// True while cr0 has the mode of OpenCL: nearest even, denormals kept.
     pub plain_floats: bool,
+    /// True while cr0 has the mode of OpenCL but for rounding, which is toward zero: that of the compiler's integer divisions.
+    pub truncates_floats: bool,
     /// Address relative to the instruction base at which the thread goes on, instead of `next`.
     pub redirect: Option<u32>,
     /// Exceptions that cr0.1 enables are raised, and instructions with an illegal opcode are passed over without its enable, as
@@ -147,6 +149,7 @@ impl Thread {
             executed: 0,
             base: 0,
             plain_floats: false,
+            truncates_floats: false,
             redirect: None,
             exceptions: false,
             in_system_routine: false,
@@ -396,7 +399,9 @@ impl Thread {
 
     /// To be called after writes to cr0.
     pub fn update_modes(&mut self) {
-        self.plain_floats = self.u32(CR) & 0x4b0 == 0x480;
+        let mode = self.u32(CR) & 0x4b0;
+        self.plain_floats = mode == 0x480;
+        self.truncates_floats = mode == 0x4b0;
     }
 
     /// To be called after writes to sr0: the dispatch mask is what it says. Channels that it adds are enabled, those that it

@@ -63,6 +63,7 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         chained: false,
         function: 0,
         float: false,
+        toward_zero: None,
         dst: Output::NULL,
         src: [zero; 3],
         jip: NEVER,

@@ -27,7 +27,7 @@ pub enum Kind {
     },
     /// An operation on lanes, for any state of the thread, or an instruction without effect.
     Lanes(LaneFunction),
-    /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
+    /// An operation on lanes for the floating-point mode of OpenCL; [`Uop::toward_zero`] or the general way for others.
     Floats(LaneFunction),
     /// An operation on lanes in the general way.
     General,
@@ -96,6 +96,8 @@ pub struct Uop {
     pub function: u8,
     /// Lanes of the result are floats.
     pub float: bool,
+    /// The function of [`Kind::Floats`] for the mode of OpenCL with rounding toward zero; `None` for the general way.
+    pub toward_zero: Option<LaneFunction>,
     /// Destination.
     pub dst: Output,
     /// Sources.

@@ -139,7 +139,13 @@ impl Generator {
             acc_high: self.random.bytes(256).try_into().unwrap(),
             a0: self.random.bytes(32).try_into().unwrap(),
             flags: [self.random.next() as u32, self.random.next() as u32],
-            cr0: if self.chance(2) { 0x4c0 } else { self.random.next() as u32 & 0x4f0 },
+            cr0: if self.chance(2) {
+                0x4c0
+            } else if self.chance(3) {
+                0x4f0
+            } else {
+                self.random.next() as u32 & 0x4f0
+            },
             mask: if self.chance(2) { u32::MAX } else { self.random.next() as u32 },
         };
         // Elements at the same place of all operands, which lanes of packed operands read together.

@@ -30,7 +30,8 @@ pub(super) fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32;
 #[inline(always)]
 fn modify<const LANES: usize>(lanes: &mut [u32; LANES], input: &Input) {
     for lane in lanes {
-        *lane = (*lane & input.and ^ input.xor).wrapping_add(input.add);
+        let value = (*lane & input.and ^ input.xor).wrapping_add(input.add) << input.unused;
+        *lane = (value.cast_signed() >> input.unused).cast_unsigned();
     }
 }
 
