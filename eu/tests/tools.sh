@@ -49,7 +49,7 @@ buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 64)
 cl.Kernel(program, "k")(queue, [16], [8], buffer).wait()
 result = numpy.zeros(16, numpy.int32)
 cl.enqueue_copy(queue, result, buffer).wait()
-assert (result == numpy.arange(16) * 3).all(), result
+assert (result == numpy.array(range(16)) * 3).all(), result
 END
 }
 

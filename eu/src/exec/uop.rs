@@ -27,7 +27,7 @@ pub enum Kind {
     },
     /// An operation on lanes, for any state of the thread, or an instruction without effect.
     Lanes(LaneFunction),
-    /// An operation on lanes for the floating-point mode of OpenCL; [`Uop::toward_zero`] or the general way for others.
+    /// An operation on lanes for the floating-point mode of OpenCL; `Uop::toward_zero` or the general way for others.
     Floats(LaneFunction),
     /// An operation on lanes in the general way.
     General,
