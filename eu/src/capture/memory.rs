@@ -81,7 +81,8 @@ fn fault(address: u64) -> MemoryFault {
 impl<'c> ReplayMemory<'c> {
     /// The memory of a capture before its walker.
     pub fn new(capture: &'c Capture) -> Self {
-        let (mut places, mut current) = (HashMap::new(), Vec::new());
+        let mut places = HashMap::new();
+        let mut current = Vec::new();
         for (name, page) in &capture.pages {
             let index = match page {
                 Page::Null => None,
@@ -132,7 +133,8 @@ impl<'c> ReplayMemory<'c> {
         compressed: bool,
         mut each: impl FnMut(Option<&mut CurrentPage>, usize, std::ops::Range<usize>),
     ) -> (usize, Option<u64>) {
-        let (mut at, mut done) = (at & ADDRESS, 0);
+        let mut at = at & ADDRESS;
+        let mut done = 0;
         while done < len {
             let Some(place) = self.page(at, compressed) else { return (done, Some(at)) };
             let offset = (at % PAGE_BYTES as u64) as usize;
@@ -335,7 +337,8 @@ impl Memory for ReplayMemory<'_> {
             bytes.fill(0);
             return Ok(());
         };
-        let (mut x, mut rest) = (u64::from(x), bytes);
+        let mut x = u64::from(x);
+        let mut rest = bytes;
         while !rest.is_empty() {
             let (at, run) = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at_mut(rest.len().min(usize::try_from(run).unwrap_or(usize::MAX)));
@@ -347,7 +350,8 @@ impl Memory for ReplayMemory<'_> {
 
     fn write_row(&mut self, image: &Image, x: u32, y: u32, bytes: &[u8]) -> Result<(), MemoryFault> {
         let Some(planes) = self.planes(image)? else { return Ok(()) };
-        let (mut x, mut rest) = (u64::from(x), bytes);
+        let mut x = u64::from(x);
+        let mut rest = bytes;
         while !rest.is_empty() {
             let (at, run) = planes.byte(image.levels.number, x, y, 0);
             let (part, after) = rest.split_at(rest.len().min(usize::try_from(run).unwrap_or(usize::MAX)));

@@ -181,7 +181,8 @@ fn failure(capture: &Capture, replay: &Replay<'_>, end: EndReason, comparison: &
 
 /// Prints what a capture has.
 pub fn info(capture: &Capture, json: bool) -> super::Result {
-    let (origin, launch) = (&capture.origin, &capture.launch);
+    let origin = &capture.origin;
+    let launch = &capture.launch;
     let changed = capture.pages.values().filter(|page| matches!(page, Page::Memory { after: Some(_), .. })).count();
     let surfaces: Vec<_> = capture
         .surfaces

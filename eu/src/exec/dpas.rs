@@ -116,7 +116,8 @@ pub fn body(thread: &mut Thread, uop: &Uop) {
 #[inline(always)]
 fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
     let [addend, columns, rows] = &uop.src;
-    let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
+    let depth = usize::from(uop.depth);
+    let repeat = usize::from(uop.repeat).min(ROWS);
     let enabled = if uop.dst.store == Store::Null { 0 } else { uop.enabled(thread) };
     let mut results = [[0u32; LANES]; ROWS];
     let is_dword = |ty: Type| ty.size() == 4;
@@ -175,7 +176,8 @@ fn product_of(thread: &mut Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4]) {
 #[inline(always)]
 fn add_products(thread: &Thread, uop: &Uop, packed: &[u32; ROWS * REG / 4], results: &mut [[u32; LANES]; ROWS]) {
     let [_, columns, rows] = &uop.src;
-    let (depth, repeat) = (usize::from(uop.depth), usize::from(uop.repeat).min(ROWS));
+    let depth = usize::from(uop.depth);
+    let repeat = usize::from(uop.repeat).min(ROWS);
     let factors = [numbers(packed, 0, rows.ty), numbers(packed, 1, rows.ty)];
     if depth == DEPTH {
         let columns_packed = thread.dwords::<{ LANES * DEPTH }>(columns.base);

@@ -141,7 +141,8 @@ pub fn execute(thread: &mut Thread, uop: &Uop, operation: LaneOp, sources: usize
     let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
     let predicate = uop.predicate_bits(thread);
     let mut results = [0u64; 32];
-    let (mut accumulators, mut highs) = ([0u64; 32], [[0u32; 2]; 32]);
+    let mut accumulators = [0u64; 32];
+    let mut highs = [[0u32; 2]; 32];
     let mut flags = 0u32;
     let lanes = || (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0);
     for lane in lanes() {
@@ -224,7 +225,8 @@ fn execute_lane(context: &Context<'_>, thread: &Thread, lane: u32, predicate: bo
 /// ISA-064 says that the condition compares the result before the conversion; of an integer destination, compiled code
 /// needs the converted one (docs/differential.md).
 fn finish(context: &Context<'_>, result: Value, overflow: bool) -> LaneResult {
-    let (uop, dst) = (context.uop, context.uop.dst.ty);
+    let uop = context.uop;
+    let dst = context.uop.dst.ty;
     let result = if uop.saturate { saturate(context, result, dst) } else { result };
     let bits = convert(context, result, dst);
     let flag = uop.condition.is_some_and(|condition| match (condition, result) {
@@ -320,7 +322,8 @@ fn value_of(context: &Context<'_>, raw: u64, ty: Type) -> Value {
     if context.execution == ExecutionType::Int {
         return Value::Int(extend(raw, ty));
     }
-    let (mode, to) = (context.mode, context.execution.format());
+    let mode = context.mode;
+    let to = context.execution.format();
     let (bits, from) = match ty {
         Type::Hf => (mode.flush(HF, raw as u32 & 0xffff), HF),
         Type::Bf => (mode.flush(F, (raw as u32) << 16), F),

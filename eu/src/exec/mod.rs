@@ -370,7 +370,8 @@ fn redirected(code: &Program, thread: &mut Thread) -> Option<Stop> {
     let address = thread.redirect?;
     match code.find(i64::from(address) - i64::from(code.base), false) {
         Some(next) => {
-            (thread.next, thread.redirect) = (next, None);
+            thread.next = next;
+            thread.redirect = None;
             None
         }
         None => Some(Stop::Fetch(address)),

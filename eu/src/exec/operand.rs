@@ -414,7 +414,9 @@ impl Output {
     pub fn scatter(&self, thread: &mut Thread, values: &[u32], mask: u32, is_float: bool) {
         let fixed = self.resolved(thread);
         let last = (32 - mask.leading_zeros()).saturating_sub(1) as usize;
-        let (at, stride, size) = (fixed.base as usize, usize::from(fixed.stride), fixed.ty.size() as usize);
+        let at = fixed.base as usize;
+        let stride = usize::from(fixed.stride);
+        let size = fixed.ty.size() as usize;
         let limit = if fixed.general { thread.grf_mask as usize + 1 } else { FILE_BYTES - 8 };
         let is_inside = at + last * stride + size <= limit;
         if is_inside && size <= 2 {

@@ -81,7 +81,9 @@ impl Program {
     /// base; a thread that comes to code that is not decoded stops with [`super::Stop::Fetch`].
     pub fn new(space: u64, origin: u64, registers: u32, host: Host) -> Program {
         let mut program = Program::empty(0, registers, host);
-        (program.grows, program.space, program.origin) = (true, space, origin);
+        program.grows = true;
+        program.space = space;
+        program.origin = origin;
         program.uops.push(translate::plain(Kind::Fault(FaultKind::Target), None, 0));
         program
     }

@@ -158,8 +158,12 @@ impl SavedGroup {
         let slm = from.bytes(slm)?.to_vec();
         let exchanges = (0..exchanges).map(|_| from.exchange()).collect::<Option<_>>()?;
         let mut group = Workgroup::new(threads, registers, 0);
-        (group.current, group.progress) = (current, progress != 0);
-        (group.turn, group.before, group.cost, group.outside) = (turn, before, cost, outside);
+        group.current = current;
+        group.progress = progress != 0;
+        group.turn = turn;
+        group.before = before;
+        group.cost = cost;
+        group.outside = outside;
         group.shared = Group { slm, arrived, completed, current: 0, exchanges };
         let mut places = Vec::with_capacity(threads);
         for (thread, ended) in group.threads.iter_mut().zip(&mut group.ended) {
@@ -212,7 +216,8 @@ impl<'b> Reader<'b> {
     }
 
     fn thread(&mut self, thread: &mut Thread, flags: u32, registers: u32) -> Option<Places> {
-        (thread.exceptions, thread.in_system_routine) = (flags & EXCEPTIONS != 0, flags & IN_SYSTEM_ROUTINE != 0);
+        thread.exceptions = flags & EXCEPTIONS != 0;
+        thread.in_system_routine = flags & IN_SYSTEM_ROUTINE != 0;
         let [mask, dispatch, call_mask, notifications, base, next, waits] = self.dwords()?;
         let mut places = Places { next, waits, waiting: [NOWHERE; 32] };
         for channel in bits(waits) {
@@ -221,8 +226,10 @@ impl<'b> Reader<'b> {
         thread.file[..register_bytes(registers)].copy_from_slice(self.bytes(register_bytes(registers))?);
         thread.file[GRF_BYTES..NULL].copy_from_slice(self.bytes(NULL - GRF_BYTES)?);
         thread.update_modes();
-        (thread.dispatch, thread.call_mask) = (dispatch, call_mask);
-        (thread.notifications, thread.base) = (notifications, base);
+        thread.dispatch = dispatch;
+        thread.call_mask = call_mask;
+        thread.notifications = notifications;
+        thread.base = base;
         // A channel that waits is not enabled.
         thread.mask = mask & !waits;
         Some(places)

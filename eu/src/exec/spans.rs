@@ -34,7 +34,8 @@ impl LaneSpans<'_> {
     /// Number and address of each enabled lane.
     #[inline(always)]
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
-        let (mut left, addresses) = (self.enabled, self.addresses);
+        let mut left = self.enabled;
+        let addresses = self.addresses;
         std::iter::from_fn(move || {
             let lane = left.trailing_zeros() as usize;
             left &= left.wrapping_sub(1);

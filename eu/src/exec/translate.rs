@@ -81,7 +81,9 @@ pub fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         uop.invert = from.invert;
         uop.flag = from.flag;
         uop.function = from.function;
-        (uop.depth, uop.repeat, uop.chained) = (from.depth, from.repeat, from.atomic);
+        uop.depth = from.depth;
+        uop.repeat = from.repeat;
+        uop.chained = from.atomic;
     }
     uop
 }

@@ -120,11 +120,18 @@ impl Workgroup {
         self.count = threads.min(self.threads.len());
         self.ended.fill(false);
         self.shared.slm.fill(0);
-        (self.shared.arrived, self.shared.completed) = (0, 0);
+        self.shared.arrived = 0;
+        self.shared.completed = 0;
         self.shared.exchanges.clear();
-        (self.current, self.turn, self.before, self.progress) = (0, 0, 0, false);
-        (self.cost, self.outside, self.first_outside) = (0, 0, None);
-        (self.passed_over, self.first_passed_over) = (0, None);
+        self.current = 0;
+        self.turn = 0;
+        self.before = 0;
+        self.progress = false;
+        self.cost = 0;
+        self.outside = 0;
+        self.first_outside = None;
+        self.passed_over = 0;
+        self.first_passed_over = None;
         self.counts = KindCounts::default();
     }
 
@@ -229,7 +236,9 @@ impl Workgroup {
                     return GroupStop::End;
                 }
                 let waiting = self.ended.iter().position(|ended| !ended).unwrap_or(0);
-                (self.current, self.turn, self.before) = (0, 0, self.threads[0].executed);
+                self.current = 0;
+                self.turn = 0;
+                self.before = self.threads[0].executed;
                 if !std::mem::take(&mut self.progress) {
                     let instruction = program.instruction_of(self.threads[waiting].next);
                     return GroupStop::Deadlock(Place { thread: waiting as u32, instruction, lane: None });

@@ -175,10 +175,10 @@ pub fn bfe(lane: &Lane) -> Outcome {
     })
 }
 
-/// ISA-116: src0 ones at bit src1.
+/// ISA-116: src0 ones at bit src1, in 32 bits.
 pub fn bfi1(lane: &Lane) -> Outcome {
     let (size, offset) = (dword(lane.src[0]) & 31, dword(lane.src[1]) & 31);
-    lane.finish.integer(((1 << size) - 1) << offset)
+    lane.finish.integer((((1u32 << size) - 1) << offset).into())
 }
 
 /// ISA-116: src1, moved to the lowest one of the mask src0, replaces the bits of src2 under the mask.

@@ -131,7 +131,8 @@ impl<'b> Reader<'b> {
     }
 
     pub fn origin(&mut self) -> Read<Origin> {
-        let (function, number) = (self.u8()?, self.u64()?);
+        let function = self.u8()?;
+        let number = self.u64()?;
         let engine = self.bytes(self.rest.len())?;
         let is_name = engine.len() < 32 && engine.iter().all(u8::is_ascii_graphic);
         self.valid("the length of the engine's name", engine.len() as u64, |_| is_name)?;
@@ -144,11 +145,13 @@ impl<'b> Reader<'b> {
         self.valid("the threads of a group", threads, |threads| threads <= MOST_THREADS)?;
         let [indirect, sampler, bindings, scratch] = self.u32s()?;
         let ids = if self.flag("the presence of local ids")? {
-            let (local, order) = (self.u32s()?, self.u32s()?);
+            let local = self.u32s()?;
+            let order = self.u32s()?;
             for axis in order {
                 self.valid("a direction", axis, |axis| axis < 3)?;
             }
-            let (emitted, registers) = (self.flags("the ids that are emitted")?, self.u32()?);
+            let emitted = self.flags("the ids that are emitted")?;
+            let registers = self.u32()?;
             self.valid("the registers of local ids", registers, |count| count <= Payload::MOST_ID_REGISTERS)?;
             Some(LocalIds { local, order, emitted, registers })
         } else {
@@ -161,7 +164,8 @@ impl<'b> Reader<'b> {
         let [registers, slm] = self.u32s()?;
         self.valid("the registers of a thread", registers, |count| matches!(count, 128 | 256))?;
         self.valid("the bytes of shared local memory", slm, |bytes| bytes <= MOST_SLM)?;
-        let (instruction_base, kernel) = (self.address("the instruction base")?, self.u32()?);
+        let instruction_base = self.address("the instruction base")?;
+        let kernel = self.u32()?;
         let system_routine = self.optional("the system routine")?;
         let code_limit = self.u32()?;
         self.valid("the limit of code", code_limit, |bytes| bytes as usize <= CODE_LIMIT)?;
@@ -172,7 +176,9 @@ impl<'b> Reader<'b> {
             self.valid("an unused value", id, |id| has_first || id == 0)?;
         }
         let first = has_first.then_some(first);
-        let (start, end, order) = (self.u32s()?, self.u32s()?, self.array()?);
+        let start = self.u32s()?;
+        let end = self.u32s()?;
+        let order = self.array()?;
         for axis in order {
             self.valid("a direction", axis, |axis| axis < 3)?;
         }
@@ -194,7 +200,8 @@ impl<'b> Reader<'b> {
     }
 
     pub fn surface(&mut self) -> Read<(SurfaceName, CapturedSurface)> {
-        let (kind, value) = (self.u8()?, self.u32()?);
+        let kind = self.u8()?;
+        let value = self.u32()?;
         let name = match kind {
             0 => SurfaceName::Binding(u8::try_from(value).map_err(|_| self.error("a binding", value))?),
             1 => SurfaceName::Bindless(value),
@@ -265,7 +272,8 @@ impl<'b> Reader<'b> {
     }
 
     pub fn planes(&mut self) -> Read<Planes> {
-        let (base, pitch) = (self.u64()?, self.u64()?);
+        let base = self.u64()?;
+        let pitch = self.u64()?;
         let [texel_bytes, rows, first, column, row] = self.u32s()?;
         self.valid("the bytes of a texel", texel_bytes, |bytes| (1..=16).contains(&bytes))?;
         let mips = MipLayout { size: self.u32s()?, align: self.u32s()?, in_line: self.flag("levels in a line")? };
@@ -293,7 +301,8 @@ impl<'b> Reader<'b> {
         }
         let [magnify, minify] = [self.filter()?, self.filter()?];
         let normalized = self.flag("normalized coordinates")?;
-        let (level, border) = ([self.u16()?, self.u16()?], self.u32s()?);
+        let level = [self.u16()?, self.u16()?];
+        let border = self.u32s()?;
         let levels = self.of("the filter of levels", &LEVEL_FILTERS)?;
         let [clamps_first, overrides_cubes] = self.flags("the bounds of levels")?;
         let bias = self.u16()?.cast_signed();
@@ -339,7 +348,8 @@ impl<'b> Reader<'b> {
     }
 
     pub fn page(&mut self) -> Read<(PageName, Page)> {
-        let (address, flags) = (self.address("the address of a page")?, self.u8()?);
+        let address = self.address("the address of a page")?;
+        let flags = self.u8()?;
         self.valid("the address of a page", address, |address| address.is_multiple_of(PAGE_BYTES as u64))?;
         let has = |bit: u8| flags & bit != 0;
         let contents = has(flag::BEFORE_BYTES | flag::AFTER_ZEROS | flag::AFTER_BYTES);
@@ -361,7 +371,9 @@ impl<'b> Reader<'b> {
     }
 
     pub fn end(&mut self) -> Read<CapturedEnd> {
-        let (groups, instructions, kind) = (self.u64()?, self.u64()?, self.u8()?);
+        let groups = self.u64()?;
+        let instructions = self.u64()?;
+        let kind = self.u8()?;
         let reason = match kind {
             0 => EndReason::Complete,
             1 => EndReason::Fault(self.place()?),

@@ -174,7 +174,8 @@ impl Writer {
 
     pub fn page(&mut self, name: PageName, page: &Page) {
         let mut flags = if name.compressed { flag::COMPRESSED } else { 0 };
-        let (mut before, mut after) = (None, None);
+        let mut before = None;
+        let mut after = None;
         match page {
             Page::Null => flags |= flag::NULL,
             Page::Memory { before: first, after: last } => {

@@ -24,7 +24,8 @@ pub enum Wide {
 pub fn product<const LANES: usize>(thread: &mut Thread, uop: &Uop, kind: Wide) {
     let channels = uop.enabled(thread);
     let [first, second] = [0, 1].map(|index| {
-        let (lanes, signed) = (fetch::<LANES>(thread, &uop.src[index]), uop.src[index].ty.is_signed());
+        let lanes = fetch::<LANES>(thread, &uop.src[index]);
+        let signed = uop.src[index].ty.is_signed();
         lanes.map(|lane| if signed { i64::from(lane.cast_signed()) } else { i64::from(lane) })
     });
     let at = match kind {

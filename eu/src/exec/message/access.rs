@@ -219,7 +219,8 @@ fn each_dword<const LANES: usize>(
     memory: &mut [u8],
     change: impl Fn(u32, [u32; 2]) -> u32,
 ) -> ([u32; LANES], u32) {
-    let (mut before, mut outside) = ([0; LANES], 0);
+    let mut before = [0; LANES];
+    let mut outside = 0;
     let operands = first.iter().zip(second);
     for (((lane, at), before), (first, second)) in places(lanes).zip(&mut before).zip(operands) {
         if lanes.enabled >> lane & 1 != 0 {

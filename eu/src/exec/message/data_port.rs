@@ -222,7 +222,8 @@ fn block(block: &Block, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     };
     let offset = if block.owords { offset * 16 } else { offset };
     let surface = if block.a64 { Some(Surface::Flat) } else { operands.surface(thread, block.index) };
-    let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
+    let slm = surface.is_none();
+    let surface = surface.unwrap_or(Surface::Flat);
     let mut buffer = [0u8; 512];
     let bytes = &mut buffer[..block.length as usize];
     let access = if block.store {
@@ -278,7 +279,8 @@ fn scratch(scratch: &Scratch, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
 fn scattered(scattered: &Scattered, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = sent;
     let surface = if scattered.a64 { Some(Surface::Flat) } else { operands.surface(thread, scattered.index) };
-    let (slm, surface) = (surface.is_none(), surface.unwrap_or(Surface::Flat));
+    let slm = surface.is_none();
+    let surface = surface.unwrap_or(Surface::Flat);
     let first = u32::from(scattered.header);
     let address_size = if scattered.a64 { 8 } else { 4 };
     let address_registers = scattered.lanes * address_size / REG as u32;

@@ -111,7 +111,8 @@ pub fn decode(sfid: u8, desc: u32, size: u8, given: Given) -> Result<Operation, 
         8..=26 => Action::Atomic(Atomic::from_opcode(opcode).ok_or(FaultKind::Message)?),
         _ => return Err(FaultKind::Message),
     };
-    let (kind, slm) = (desc >> 29 & 3, sfid == super::SLM);
+    let kind = desc >> 29 & 3;
+    let slm = sfid == super::SLM;
     // ISA-216: typed messages go to another data port on this hardware. ISA-222: shared local memory has no surfaces.
     if sfid == 13 || slm && kind != 0 {
         return Err(FaultKind::Message);
@@ -216,7 +217,8 @@ impl Lsc {
         match self.address_size {
             4 => thread.dwords::<LANES>(src).map(u64::from),
             8 => {
-                let (mut all, half) = ([0; LANES], LANES as u32 * 4);
+                let mut all = [0; LANES];
+                let half = LANES as u32 * 4;
                 let halves = [thread.dwords::<LANES>(src), thread.dwords::<LANES>(src + half)];
                 for (address, [low, high]) in all.iter_mut().zip(halves.as_flattened().as_chunks::<2>().0) {
                     *address = u64::from(*low) | u64::from(*high) << 32;
@@ -247,7 +249,9 @@ impl Lsc {
     /// The message's shape, if it is one with functions for each host: 8, 16 or 32 lanes with no predicate or one for each lane, and
     /// no operand wraps in the thread's registers.
     pub fn shape(&self, from: &Instruction, operands: &Operands, registers: u32) -> Option<Shape> {
-        let (lanes, store, wide) = (from.size, self.action == Action::Store, self.address_size == 8);
+        let lanes = from.size;
+        let store = self.action == Action::Store;
+        let wide = self.address_size == 8;
         let count = if self.components == 0 { self.vector } else { self.components.count_ones() };
         let has_gaps = self.components & (self.components + 1) != 0;
         let data = self.data(operands)?;

@@ -107,7 +107,8 @@ impl Message {
     /// Translates a message of an instruction. `None` for a register that does not exist.
     pub fn new(from: &Instruction, registers: u32, host: Host) -> Option<Message> {
         let operands = Operands::new(from, registers)?;
-        let (overlap, eot) = (operands.overlap(), from.saturate);
+        let overlap = operands.overlap();
+        let eot = from.saturate;
         let mut message = Message {
             function: send_any,
             lsc: None,

@@ -95,7 +95,8 @@ fn first_lane(upper: bool, size: u8, channel: u8) -> Result<u32, FaultKind> {
 
 /// Decodes typed and media messages of data port 1.
 pub fn decode(desc: u32, size: u8, channel: u8) -> Result<Operation, FaultKind> {
-    let (index, header) = (BINDING.get32(desc) as u8, HEADER.is_set32(desc));
+    let index = BINDING.get32(desc) as u8;
+    let header = HEADER.is_set32(desc);
     match KIND.get32(desc) {
         kind @ (dc1::TYPED_READ | dc1::TYPED_WRITE) => {
             let first = match SLOT_GROUP.get32(desc) {
@@ -177,7 +178,8 @@ impl Coordinates {
         header: bool,
         [stored, loaded]: [u32; 2],
     ) -> Result<Coordinates, MessageFault> {
-        let (first, used) = (u32::from(header), image.dimensions.count());
+        let first = u32::from(header);
+        let used = image.dimensions.count();
         operands.check_lengths(thread, first + used + stored, loaded)?;
         let count = operands.payload_length(thread) - first - stored;
         if count > COORDINATES {
@@ -312,7 +314,8 @@ fn media(media: &MediaBlock, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
         let columns =
             if (0..i64::from(image.height)).contains(&line) { column(-x)..column(row_bytes - x) } else { 0..0 };
         // Where columns are inside, the first is at a place inside the image.
-        let (first, line) = ((x + columns.start as i64) as u32, line as u32);
+        let first = (x + columns.start as i64) as u32;
+        let line = line as u32;
         let fault = |fault| MessageFault::of_access(fault, kind, surface, image.media_byte(first, line));
         let mut buffer = [0; 64];
         let outside = columns.len() < width as usize;

@@ -14,7 +14,8 @@ pub fn execute(lsc: &Lsc, sent: Sent<'_, '_>) -> Result<(), MessageFault> {
     let Sent { operands, thread, lanes, environment } = sent;
     let surface = lsc.surface(operands, thread);
     let [address] = lsc.addresses::<1>(operands.src0, thread);
-    let (slm, element) = (lsc.slm, lsc.memory_size);
+    let slm = lsc.slm;
+    let element = lsc.memory_size;
     let size = (lsc.vector * element) as usize;
     let access = match (lsc.action, operands.dst, operands.src1) {
         (Action::Load, Some(dst), _) => match thread.registers_mut(dst, size) {

@@ -157,9 +157,11 @@ pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<
 #[inline(always)]
 fn run<const LANES: usize>(lsc: &Lsc, surface: Surface, data: u32, sent: &mut Sent<'_, '_>) -> bool {
     let Sent { operands, thread, lanes, environment } = sent;
-    let (enabled, load) = (lanes.enabled, lsc.action == Action::Load);
+    let enabled = lanes.enabled;
+    let load = lsc.action == Action::Load;
     let Some(run) = Run::of::<LANES>(lsc, operands.src0, thread, enabled) else { return false };
-    let (at, size) = (data + run.first * 4, run.count as usize * 4);
+    let at = data + run.first * 4;
+    let size = run.count as usize * 4;
     let access = match (load, run.is_dense(enabled)) {
         (true, true) => {
             thread.registers_mut(at, size).map(|bytes| read(lsc.slm, surface, run.start, 4, bytes, environment))

@@ -25,7 +25,9 @@ struct Part {
 
 /// The parts of a message: one of a vector, those between the gaps of a quad's mask.
 fn parts(lsc: &Lsc) -> impl Iterator<Item = Part> {
-    let (vector, mut mask, mut slot) = (lsc.vector, lsc.components, 0);
+    let vector = lsc.vector;
+    let mut mask = lsc.components;
+    let mut slot = 0;
     let all = (mask == 0).then_some(Part { slot: 0, distance: 0, count: vector });
     all.into_iter().chain(std::iter::from_fn(move || {
         let distance = mask.trailing_zeros();
@@ -41,10 +43,12 @@ pub fn execute<const LANES: usize>(lsc: &Lsc, mut sent: Sent<'_, '_>) -> Result<
     let Some(data) = lsc.data(sent.operands) else { return Ok(()) };
     let surface = lsc.surface(sent.operands, sent.thread);
     let addresses = &lsc.addresses::<LANES>(sent.operands.src0, sent.thread);
-    let (mut outside, mut result) = (0, Ok(()));
+    let mut outside = 0;
+    let mut result = Ok(());
     for part in parts(lsc) {
         let addresses = addresses.map(|address| address.wrapping_add(u64::from(part.distance * lsc.memory_size)));
-        let (enabled, element) = (sent.lanes.enabled, lsc.memory_size as usize);
+        let enabled = sent.lanes.enabled;
+        let element = lsc.memory_size as usize;
         let spans = LaneSpans { surface, addresses: &addresses, enabled, element, size: part.count as usize * element };
         result = match (lsc.action, spans.size <= FEW) {
             (Action::Load, true) => load::<LANES, FEW>(lsc, &part, data, &spans, &mut sent, &mut outside),

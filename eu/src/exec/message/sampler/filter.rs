@@ -18,7 +18,8 @@ pub struct Point {
 /// Coordinates in texels.
 #[inline]
 fn scaled(view: &View<'_>, point: &Point) -> [f32; 3] {
-    let (limits, mut scaled) = (view.limits(), [0.0; 3]);
+    let limits = view.limits();
+    let mut scaled = [0.0; 3];
     for index in 0..view.axes {
         let limit = limits[index] as f32;
         scaled[index] = if view.sampler.normalized { point.at[index] * limit } else { point.at[index] };
@@ -32,7 +33,9 @@ fn scaled(view: &View<'_>, point: &Point) -> [f32; 3] {
 /// The texel with the least coordinates that a linear filter reads, and the weights of those beside it.
 #[inline]
 fn corner(view: &View<'_>, filter: &Filter, point: &Point) -> ([i32; 3], [f32; 3]) {
-    let (scaled, mut base, mut weight) = (scaled(view, point), [0; 3], [0.0; 3]);
+    let scaled = scaled(view, point);
+    let mut base = [0; 3];
+    let mut weight = [0.0; 3];
     for index in 0..view.axes {
         let shifted = scaled[index] - 0.5;
         base[index] = (shifted.floor() as i32).saturating_add(point.offsets[index]);
@@ -57,7 +60,9 @@ fn position(view: &View<'_>, mut at: [i32; 3], point: &Point) -> [i32; 3] {
 /// The nearest texel.
 #[inline]
 fn nearest(memory: &mut dyn Memory, view: &View<'_>, filter: &Filter, point: &Point) -> Result<[u32; 4], MemoryFault> {
-    let (scaled, limits, mut base) = (scaled(view, point), view.limits(), [0; 3]);
+    let scaled = scaled(view, point);
+    let limits = view.limits();
+    let mut base = [0; 3];
     for index in 0..view.axes {
         let scaled = scaled[index];
         let at = if filter.rounding[index] { (scaled * 256.0).round() / 256.0 } else { scaled };

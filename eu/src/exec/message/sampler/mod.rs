@@ -230,7 +230,9 @@ impl Query<'_> {
         lane: u32,
         quad: Option<[[f32; 3]; 3]>,
     ) -> Result<[u32; 4], MemoryFault> {
-        let (form, image, sampler) = (self.sample.form, &self.image, view.sampler);
+        let form = self.sample.form;
+        let image = &self.image;
+        let sampler = view.sampler;
         let at = parameters.point(lane, &self.places);
         let reference = form.compares.then(|| Reference::new(parameters.float(lane, 0), sampler.comparison, image));
         let mut offsets = self.header.offsets;
