@@ -175,7 +175,8 @@ impl Debugger {
             }
             ["dump", what] => self.dump(machine, what)?,
             ["set", space, place, value] => {
-                let (place, value) = (Place::parse(machine, space, place)?, number(value)?);
+                let place = Place::parse(machine, space, place)?;
+                let value = number(value)?;
                 place.write(machine, value)?;
             }
             ["snapshot", name] => {
@@ -378,8 +379,10 @@ impl Debugger {
             "processors" => {
                 let generation = machine.bus.set().generation();
                 for other in machine.processors() {
-                    let (name, pc) = (other.processor.name(generation), other.pc);
-                    let (place, text) = (self.symbols.place(other, pc), instruction_at(other, pc));
+                    let name = other.processor.name(generation);
+                    let pc = other.pc;
+                    let place = self.symbols.place(other, pc);
+                    let text = instruction_at(other, pc);
                     let _ =
                         writeln!(out, "{name:4} {pc:04x} {place}: {text}; {} instructions executed", other.executed);
                 }

@@ -99,7 +99,8 @@ fn execute(generation: Generation, columns: &[&str]) -> Result<(), String> {
     if let Stop::Fault(fault) = machine.run(lines.len() as u64) {
         return Err(fault.to_string());
     }
-    let (found, expected) = ([machine.gpr[4], machine.gpr[5]], [hex(columns, 4)?, hex(columns, 5)?]);
+    let found = [machine.gpr[4], machine.gpr[5]];
+    let expected = [hex(columns, 4)?, hex(columns, 5)?];
     if found == expected {
         return Ok(());
     }

@@ -124,7 +124,8 @@ fn records(path: &Path) -> Result<Vec<Record>> {
 
 /// Executes all records, with a line of progress on standard error now and then.
 pub fn replay(replay: &mut Replay, records: &[Record]) -> Result<(), ReplayError> {
-    let (start, mut printed) = (Instant::now(), Instant::now());
+    let start = Instant::now();
+    let mut printed = Instant::now();
     let mut note = |done: usize, machine: &Machine| {
         if start.elapsed() > PROGRESS_AFTER && printed.elapsed() > PROGRESS_AFTER {
             printed = Instant::now();

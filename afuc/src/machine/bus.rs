@@ -492,7 +492,8 @@ impl Bus {
         let entries = &self.gpu[PROTECT..PROTECT + PROTECT_ENTRIES];
         self.gpu[PROTECT_CNTL] & 1 != 0
             && entries.iter().filter(|entry| **entry != 0).any(|entry| {
-                let (base, length) = (entry & 0x3_ffff, (entry >> 18 & 0x1fff) + 1);
+                let base = entry & 0x3_ffff;
+                let length = (entry >> 18 & 0x1fff) + 1;
                 (base..base + length).contains(&number)
             })
     }

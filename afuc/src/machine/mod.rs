@@ -290,7 +290,8 @@ impl Machine {
             None => return Err(FaultKind::OutsideImage),
         };
         if i.op == Op::Waitin && self.bus.queue().left == 0 && self.bus.level() == 0 {
-            (self.packet_start, self.packet_words) = (self.executed, None);
+            self.packet_start = self.executed;
+            self.packet_words = None;
             if !self.is_interrupted() {
                 self.idle_words = self.bus.taken_words;
             }
@@ -303,7 +304,8 @@ impl Machine {
         let dispatch = std::mem::replace(&mut self.dispatch, Dispatch::None);
         let result = if i.rep { self.repeat(&i, dispatch) } else { self.execute(&i, dispatch) };
         if let Err(kind) = result {
-            (self.pending, self.dispatch) = (slot_of, dispatch);
+            self.pending = slot_of;
+            self.dispatch = dispatch;
             return Err(kind);
         }
         self.executed += 1;
@@ -337,7 +339,8 @@ impl Machine {
         if !self.is_interrupted() && taken - self.idle_words > STREAM_WORDS {
             return Err(FaultKind::EndlessStream);
         }
-        (self.packet_start, self.packet_words) = (self.executed, Some(taken));
+        self.packet_start = self.executed;
+        self.packet_words = Some(taken);
         self.dispatched += 1;
         Ok(())
     }
@@ -419,7 +422,8 @@ impl Machine {
         let odd = |value: u32| (value.count_ones() & 1) ^ 1;
         let (opcode, count) = match header >> 28 {
             4 => {
-                let (count, number) = (header & 0x7f, header >> 8 & 0x7_ffff);
+                let count = header & 0x7f;
+                let number = header >> 8 & 0x7_ffff;
                 if header >> 7 & 1 != odd(count) || header >> 27 & 1 != odd(number) {
                     return Err(FaultKind::Header(header));
                 }
@@ -427,7 +431,8 @@ impl Machine {
                 (4, count)
             }
             7 => {
-                let (count, opcode) = (header & 0x3fff, header >> 16 & 0x7f);
+                let count = header & 0x3fff;
+                let opcode = header >> 16 & 0x7f;
                 let wrong = header >> 15 & 1 != odd(count) || header >> 23 & 1 != odd(opcode);
                 if wrong || header & 0x0f00_4000 != 0 {
                     return Err(FaultKind::Header(header));

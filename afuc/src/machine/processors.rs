@@ -189,7 +189,8 @@ impl Machine {
             other.seen = self.dispatched;
             machine.packet_start = machine.executed;
         }
-        let (executed, dispatched) = (machine.executed, machine.dispatched);
+        let executed = machine.executed;
+        let dispatched = machine.dispatched;
         self.bus.exchange(&mut machine.bus);
         machine.bus.follow_ring();
         let stop = machine.run(TURN);

@@ -39,9 +39,11 @@ pub struct Difference {
 ///
 /// The first difference.
 pub fn compare(machine: &[Effect], interpreter: &[Write]) -> Result<Sums, Difference> {
-    let (mut is_interrupted, mut is_other) = (false, false);
+    let mut is_interrupted = false;
+    let mut is_other = false;
     let mut others = interpreter.iter().copied();
-    let (mut registers, mut words) = (HashSet::new(), HashSet::new());
+    let mut registers = HashSet::new();
+    let mut words = HashSet::new();
     let mut sums = Sums::default();
     for effect in machine {
         let write = match *effect {

@@ -332,7 +332,8 @@ impl<'i> SectionAnalysis<'i> {
     fn line(&self, index: usize) -> Line {
         let word = self.words[index];
         let kind = self.kind(index);
-        let (mut text, mut target) = (String::new(), None);
+        let mut text = String::new();
+        let mut target = None;
         if let LineKind::Instruction(instruction) = &kind {
             self.write_instruction(&mut text, index, instruction);
             target = self.target(index, instruction).and_then(|target| u32::try_from(target).ok());

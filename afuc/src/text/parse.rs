@@ -229,7 +229,8 @@ impl<'s> Parser<'s> {
             let (token, span) = self.expect_token("an instruction")?;
             let position = match token {
                 Token::Rep => {
-                    (base.rep, modifiers.rep) = (true, span.clone());
+                    base.rep = true;
+                    modifiers.rep = span.clone();
                     Slot::Rep
                 }
                 Token::Xmov(n) | Token::Sds(n) => {
@@ -242,11 +243,13 @@ impl<'s> Parser<'s> {
                     };
                     base.extra = extra;
                     // The kind is checked when the mnemonic is known.
-                    (modifiers.is_sds, modifiers.extra) = (matches!(token, Token::Sds(_)), span.clone());
+                    modifiers.is_sds = matches!(token, Token::Sds(_));
+                    modifiers.extra = span.clone();
                     Slot::Extra
                 }
                 Token::Peek => {
-                    (base.peek, modifiers.peek) = (true, span.clone());
+                    base.peek = true;
+                    modifiers.peek = span.clone();
                     Slot::Peek
                 }
                 Token::Identifier(name) => return self.instruction(out, name, span, base, modifiers),

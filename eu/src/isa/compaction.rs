@@ -173,7 +173,9 @@ impl<const N: usize> Index<N> {
 
     /// Number of the value with the fields of `word`, fields for which `skip` is true taken as they are in the table.
     fn find(&self, word: u128, skip: impl Fn(Bits) -> bool) -> Option<u64> {
-        let (mut wanted, mut mask, mut shift) = (0u64, 0u64, 0u32);
+        let mut wanted = 0u64;
+        let mut mask = 0u64;
+        let mut shift = 0u32;
         for field in self.fields.iter().rev() {
             if !skip(*field) {
                 wanted |= field.get(word) << shift;

@@ -291,7 +291,8 @@ fn dpas(into: &mut u128, from: &Instruction) -> Result<(), EncodeError> {
 }
 
 fn send(into: &mut u128, from: &Instruction) -> Result<(), EncodeError> {
-    let (dst, send) = (&from.dst, &from.send);
+    let dst = &from.dst;
+    let send = &from.send;
     if let Place::Indirect { .. } = dst.place {
         return Err(EncodeError::Operand("a message cannot be register-indirect"));
     }

@@ -203,7 +203,8 @@ fn parse_distance(prefix: &str, digits: &str) -> Result<(Pipe, u8), &'static str
 /// Code of an annotation by the parts of its text, as `["A@1", "$3"]`: at most one distance and one token, in any
 /// order, without spaces.
 pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, ParseError> {
-    let (mut distance, mut token) = (None, None);
+    let mut distance = None;
+    let mut token = None;
     for (index, part) in parts.iter().enumerate() {
         let fail = |reason| ParseError { part: index, reason };
         if let Some(rest) = part.strip_prefix('$') {

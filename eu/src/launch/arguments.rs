@@ -193,7 +193,9 @@ fn scalars(ty: &str) -> Option<(Scalar, usize)> {
 
 /// `clamp_edge,linear,normalized` and the like.
 fn sampler(text: &str) -> Result<Sampler, String> {
-    let (mut addressing, mut linear, mut normalized) = (Addressing::Clamp, false, false);
+    let mut addressing = Addressing::Clamp;
+    let mut linear = false;
+    let mut normalized = false;
     for word in text.split(',') {
         match word {
             "clamp_edge" | "none" => addressing = Addressing::Clamp,

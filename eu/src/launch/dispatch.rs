@@ -239,7 +239,8 @@ impl Launch {
         };
         let [width, height, _] = self.groups().map(u64::from);
         let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
-        (resident.group, resident.counted) = (group, 0);
+        resident.group = group;
+        resident.counted = 0;
         resident.state.restart(self.threads_of(group) as usize);
         let first = (resident.place * u64::from(count)) as u32;
         for (number, thread) in (first..).zip(resident.state.threads_mut()) {

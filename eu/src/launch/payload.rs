@@ -177,7 +177,9 @@ fn resources(
             Argument::Image { bytes, size, format } if space_of == "image" => {
                 let kind = parts.iter().find(|part| !part.image.is_empty()).map_or("", |part| part.image.as_str());
                 let (state, address, total) = image::create(space, &info.name, bytes, *size, *format, kind)?;
-                (resource.state, resource.address, resource.size) = (Some(state), address, total);
+                resource.state = Some(state);
+                resource.address = address;
+                resource.size = total;
                 resource.image = Some((*size, *format));
                 buffers.push((info.name.clone(), address, total));
             }
@@ -217,7 +219,9 @@ fn resources(
         let owner = kernel.arguments.iter().find(|info| info.name == *other).ok_or_else(fail)?;
         let state = all.get(owner.index as usize).and_then(|resource: &Resource| resource.state);
         if let Some(resource) = all.get_mut(info.index as usize) {
-            (resource.address, resource.size, resource.state) = (*address, *size, state);
+            resource.address = *address;
+            resource.size = *size;
+            resource.state = state;
         }
         shared.push((info.name.clone(), *address, *size));
     }

@@ -65,7 +65,8 @@ impl Format {
         }
         for (length, bits) in [("hh", 8), ("hl", 32), ("h", 16), ("l", 64)] {
             if let Some(after) = rest.strip_prefix(length) {
-                (rest, format.bits) = (after, bits);
+                rest = after;
+                format.bits = bits;
                 break;
             }
         }

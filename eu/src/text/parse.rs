@@ -107,7 +107,9 @@ pub fn instruction(cursor: &mut Cursor<'_>) -> Result<Parsed, Error> {
     if let Some((no_mask, control)) = guard {
         into.no_mask = no_mask;
         if let Some((invert, flag, code)) = control {
-            (into.invert, into.flag, into.predicate) = (invert, flag, code);
+            into.invert = invert;
+            into.flag = flag;
+            into.predicate = code;
         }
     }
     function(cursor, &mut into)?;
@@ -546,7 +548,8 @@ fn options(cursor: &mut Cursor<'_>, into: &mut Instruction) -> Result<(), Error>
     let inside = cursor.take(|c| c != '}');
     cursor.expect("}", "after the options")?;
     let send = into.row.format == Format::Send;
-    let (mut annotation, mut spans) = (Vec::new(), Vec::new());
+    let mut annotation = Vec::new();
+    let mut spans = Vec::new();
     for part in inside.split(',') {
         let option = part.trim();
         let first = start + part.len() - part.trim_start().len();
