@@ -242,10 +242,9 @@ fn finish(context: &Context<'_>, result: Value, overflow: bool) -> LaneResult {
     }
 }
 
-/// True for the operations with a result of 32 bits. A bfn has no modifiers and unsigned types, so that it needs no
-/// care.
+/// True for the operations with a result of 32 bits.
 fn is_bitwise(operation: LaneOp) -> bool {
-    matches!(operation, LaneOp::Not | LaneOp::And | LaneOp::Or | LaneOp::Xor)
+    matches!(operation, LaneOp::Not | LaneOp::And | LaneOp::Or | LaneOp::Xor | LaneOp::Bfn)
 }
 
 /// The low 32 bits of a bitwise operation, signed if a source is. ISA-114 with ISA-043 (docs/differential.md).

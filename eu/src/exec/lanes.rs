@@ -19,7 +19,7 @@ use super::thread::Thread;
 use super::uop::{LaneFunction, Uop};
 pub use body::shape;
 use body::{ACCUMULATES, MODIFIED, body, quick_body};
-use high::{high_of_bits, high_of_function, high_of_mad, high_of_shift, high_of_sum, sign};
+use high::{high_of_bits, high_of_mad, high_of_shift, high_of_sum, sign};
 use wide::Wide;
 
 /// An operation on a lane.
@@ -351,7 +351,7 @@ operations! {
     Asr(uop, a, b) high |_, signs, sources, _| sign(signs, sources, 0), => (a.cast_signed() >> (b & 31)).cast_unsigned();
     Ror(uop, a, b) => a.rotate_right(b & 31);
     Rol(uop, a, b) => a.rotate_left(b & 31);
-    Bfn(uop, a, b, c) high |uop, signs, sources, _| high_of_function(uop, signs, sources), => bitwise(uop.function, a, b, c);
+    Bfn(uop, a, b, c) high |_, signs, _, result| high_of_bits(signs, 3, result), => bitwise(uop.function, a, b, c);
     Bfrev(uop, a) => a.reverse_bits();
     Bfe(uop, a, b, c) => {
         let (width, value) = (a & 31, c >> (b & 31));

@@ -2,9 +2,6 @@
 //! Bits 63:32 of exact results of integers, which dwords in accumulators have (ISA-082). Sources are dwords that are extended by
 //! their types: sign `n` is all ones if that of source `n` is signed.
 
-use super::bitwise;
-use crate::exec::uop::Uop;
-
 /// Bits 63:32 of source `index`, extended by its type.
 #[inline(always)]
 pub(super) fn sign(signs: [u32; 3], sources: [u32; 3], index: usize) -> u32 {
@@ -45,10 +42,4 @@ pub(super) fn high_of_bits(signs: [u32; 3], count: usize, result: u32) -> u32 {
         signed |= sign;
     }
     (result.cast_signed() >> 31).cast_unsigned() & signed
-}
-
-/// Bits 63:32 of a function of all sources.
-#[inline(always)]
-pub(super) fn high_of_function(uop: &Uop, signs: [u32; 3], sources: [u32; 3]) -> u32 {
-    bitwise(uop.function, sign(signs, sources, 0), sign(signs, sources, 1), sign(signs, sources, 2))
 }
