@@ -464,7 +464,7 @@ fn images_and_printf_are_those_of_plain_loops() {
             assert!((value - expected).abs() < 1e-5, "sampleimage {x} {y} {channel}: {value} {expected}");
         }
         let sampler = Argument::parse("sampler:clamp_edge,nearest").unwrap();
-        let words: Vec<u8> = (0..w * h * 4).flat_map(|index| (index as u16 * 331).to_le_bytes()).collect();
+        let words: Vec<u8> = (0..w * h * 4).flat_map(|index| (index as u16).wrapping_mul(331).to_le_bytes()).collect();
         let arguments =
             [("s", image(&words, [w, h, 1], "rgba16ui")), ("d", image(&[], [w, h, 1], "rgba32ui")), ("t", sampler)];
         let done = launch(&zebin, "integerimage", [w, h, 1], [8, 2, 1], &arguments);
