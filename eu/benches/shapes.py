@@ -65,7 +65,7 @@ def measure(zebin, words, directory):
     executed = json.loads(output.stdout)["instructions"]
     host = int(re.search(r"Collected : (\d+)", output.stderr)[1])
     table = subprocess.run(["callgrind_annotate", profile], capture_output=True, text=True).stdout
-    lines = re.findall(r"^ *[\d,]+ \( *([\d.]+)%\)  [^:]*:([^\[\n]*)", table, re.M)
+    lines = re.findall(r"^ *[\d,]+ \( *([\d.]+)%\)  [^:\n]*:([^\[\n]*)", table, re.M)
     return host / executed, executed, ", ".join(f"{name.strip()[-40:]} {share} %" for share, name in lines[:3])
 
 
