@@ -106,6 +106,29 @@ fn qemu_starts_with_the_arguments_of_several_cards() {
     }
 }
 
+/// The program of docs/integrated.md fills pixels by the ring of Ivy Bridge's copy engine, and the log names its accesses, by the
+/// commands of the page.
+#[test]
+fn the_smallest_blit_of_the_documents_works() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/integrated.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = |text: &str, fence: &str| {
+        let (_, block) = text.split_once(fence).unwrap();
+        block.split_once("```\n").map(|(block, rest)| (block.to_owned(), rest.to_owned())).unwrap()
+    };
+    let (program, rest) = block(&page, "```c\n");
+    let (commands, _) = block(&rest, "Run:\n\n```\n");
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("blit.c"), program).unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_arctic")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([own.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    let mut shell = Command::new("sh");
+    let output = shell.args(["-exc", &commands]).current_dir(dir.path()).env("PATH", path).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&text));
+}
+
 /// The slots of the card's functions do not conflict with devices that the user adds, although QEMU assigns the slots
 /// of those devices before it creates the card's functions.
 #[test]

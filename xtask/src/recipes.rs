@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Carries out the instructions of documents: the worked examples of `docs/recipes.md` in a copy of the repository, and
-//! commands of other pages in an empty folder, with the program `arctic` in the search path. What a page tells a reader to
+//! commands of other pages in an empty folder, with the program `arctic` in the search path and the path of the repository in
+//! `$ARCTIC`. What a page tells a reader to
 //! write and to run is written and run literally, so that the page cannot be out of date.
 //!
 //! A sentence that begins a paragraph or a list item, and the block of code behind it, are one instruction:
@@ -213,7 +214,8 @@ pub fn check(only: &[String]) -> Result<()> {
         let folder = top.join(Path::new(page).file_stem().unwrap_or_default());
         drop(fs::remove_dir_all(&folder));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        carry_out(page, &steps_with_guests(&read(page)?), &folder, &[("PATH", &programs)])?;
+        let environment = [("PATH", programs.as_os_str()), ("ARCTIC", root().as_os_str())];
+        carry_out(page, &steps_with_guests(&read(page)?), &folder, &environment)?;
     }
     Ok(())
 }
