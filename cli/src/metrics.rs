@@ -5,8 +5,8 @@ pub mod server;
 
 use std::fmt;
 
-use arctic_gpu::card::status::{FunctionStatus, Status};
-use arctic_gpu::gpu;
+use arctic_gpu::card::status::{self, FunctionStatus, Kind, QUANTITIES, Status};
+use arctic_gpu::gpu::{self, PowerStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, text};
 use prometheus_client::metrics::MetricType;
@@ -35,41 +35,6 @@ type Named = (&'static str, &'static str, Option<Unit>);
 /// A number in the status of a function; `None` if the card's family does not report it.
 type Number = fn(&gpu::FunctionStatus) -> Option<u64>;
 
-/// A number of each function, and the metric. Without the number, a card does not have the metric.
-const COUNTERS: [(Named, Number); 7] = [
-    (("engine_resets", "Engine resets that contexts of the function have caused", None), |of| of.engine_resets),
-    (("translation_faults", "Accesses of the function's contexts without a valid translation", None), |of| {
-        of.cat_errors
-    }),
-    (
-        (
-            "skipped_contexts",
-            "Contexts that have had a command of user space skipped, so that results are invalid",
-            None,
-        ),
-        |of| of.skipped_contexts,
-    ),
-    (("walkers", "Walkers (dispatches of a kernel) that have ended", None), |of| Some(of.kernels?.walkers)),
-    (("thread_groups", "Thread groups of kernels that have ended", None), |of| Some(of.kernels?.groups)),
-    (("eu_instructions", "Instructions that kernels have executed", None), |of| Some(of.kernels?.instructions)),
-    (
-        (
-            "kernel_faults",
-            "Threads that ended at an invalid instruction, and accesses without a valid translation",
-            None,
-        ),
-        |of| Some(of.kernels?.faults),
-    ),
-];
-const GAUGES: [(Named, Number); 3] = [
-    (("contexts", "Registered contexts of the function", None), |of| of.contexts.map(u64::from)),
-    (("local_memory_quota", "Local memory that the function may use", Some(Unit::Bytes)), |of| {
-        of.quota.as_ref().map(|quota| quota.local_memory)
-    }),
-    (("ggtt_quota", "GGTT addresses that the function may use", Some(Unit::Bytes)), |of| {
-        of.quota.as_ref().map(|quota| quota.ggtt_size)
-    }),
-];
 /// The kinds of batches whose skipped commands are counted, and the counts.
 const ORIGINS: [(&str, Number); 2] =
     [("user", |of| of.skipped_user_commands), ("driver", |of| of.skipped_driver_commands)];
@@ -96,15 +61,20 @@ impl Collector for Snapshot {
             let known = functions().filter_map(|(name, of)| Some(([("function", name)], u64::from(bit(of)?))));
             metrics.gauge(named, known)?;
         }
-        let memory = ("host_memory", "Host memory allocated for the BARs of the function", Some(Unit::Bytes));
-        metrics.gauge(memory, functions().map(|(name, of)| ([("function", name)], of.memory_bytes)))?;
-        let known =
-            |number: Number| functions().filter_map(move |(name, of)| Some(([("function", name)], number(&of.gpu)?)));
-        for (named, number) in GAUGES {
-            metrics.gauge(named, known(number))?;
+        for of in &QUANTITIES {
+            let unit = of.unit.map(|status::Unit::Bytes| Unit::Bytes);
+            let known = functions().filter_map(|(name, function)| Some(([("function", name)], (of.value)(function)?)));
+            match of.kind {
+                Kind::Gauge => metrics.gauge((of.name, of.help, unit), known)?,
+                Kind::Counter => metrics.counter((of.name, of.help, unit), known)?,
+            }
         }
-        for (named, number) in COUNTERS {
-            metrics.counter(named, known(number))?;
+        for (named, kind, value) in POWER {
+            let known = status.power.map(|power| ([], value(&power)));
+            match kind {
+                Kind::Gauge => metrics.gauge::<0, _>(named, known)?,
+                Kind::Counter => metrics.counter::<0, _>(named, known)?,
+            }
         }
         let time =
             ("engine_time", "Time that contexts of the function ran on the engines of a class", Some(Unit::Seconds));
@@ -138,6 +108,16 @@ impl Collector for Snapshot {
         )
     }
 }
+
+/// A number in the state of the GT.
+type PowerNumber = (Named, Kind, fn(&PowerStatus) -> f64);
+
+const POWER: [PowerNumber; 2] = [
+    (("frequency", "Frequency of the GT in MHz, 0 while it sleeps", None), Kind::Gauge, |power| power.mhz.into()),
+    (("rc6_time", "Time that the GT was in RC6", Some(Unit::Seconds)), Kind::Counter, |power| {
+        power.rc6_ns as f64 / 1e9
+    }),
+];
 
 /// A property of a function that is 0 or 1; `None` if it has neither.
 type Property = (Named, fn(&FunctionStatus) -> Option<bool>);

@@ -45,6 +45,8 @@ fn members_of_the_state_are_in_the_tables() {
         contexts: Some(0),
         on: Vec::new(),
         engine_time_ns: Some(BTreeMap::new()),
+        waiting: Some(BTreeMap::new()),
+        messages: Some(0),
         engine_resets: Some(0),
         cat_errors: Some(0),
         skipped_contexts: Some(0),
@@ -58,6 +60,7 @@ fn members_of_the_state_are_in_the_tables() {
     of_function.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
     let status = json!({ "card": "", "topology": "split", "uptime_seconds": 0, "total_vfs": 0, "enabled_vfs": 0,
         "resident_bytes": 0, "engines": [], "functions": [of_function],
+        "power": {},
         "stream": { "unit": "OAG", "enabled": true, "period_ns": 1, "bytes": 256, "written": 0, "lost": 0 } });
     let status = serde_json::to_value(serde_json::from_value::<Status>(status).unwrap()).unwrap();
     let members = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<String>>();

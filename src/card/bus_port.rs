@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_device_model::sync::IgnorePoison;
@@ -226,6 +226,8 @@ pub struct BusPort {
     /// The BARs that are decoded, one bit each by index.
     decoding: AtomicU8,
     bus_master: AtomicBool,
+    /// Number of interrupts that were sent.
+    interrupts: AtomicU64,
 }
 
 impl BusPort {
@@ -240,7 +242,7 @@ impl BusPort {
     }
 
     fn with(config: Config, msi: Option<Arc<dyn MsiSink>>, line: Option<Arc<dyn LineSink>>) -> Arc<Self> {
-        let (decoding, bus_master) = (AtomicU8::new(0), AtomicBool::new(false));
+        let (decoding, bus_master, interrupts) = (AtomicU8::new(0), AtomicBool::new(false), AtomicU64::new(0));
         let line = line.map(|sink| Line { sink, asserted: Mutex::new(false) });
         Arc::new(BusPort {
             config: Mutex::new(config),
@@ -249,6 +251,7 @@ impl BusPort {
             quiesce: MsiQuiesce::default(),
             decoding,
             bus_master,
+            interrupts,
         })
     }
 
@@ -310,6 +313,7 @@ impl BusPort {
         let mut passed = line.asserted.lock().ignore_poison();
         let asserted = self.config().asserts_pin();
         if *passed != asserted {
+            self.interrupts.fetch_add(asserted.into(), Ordering::Relaxed);
             line.sink.set_level(asserted);
             *passed = asserted;
         }
@@ -323,8 +327,14 @@ impl BusPort {
         }
     }
 
+    /// Number of interrupts that were sent: messages, and assertions of the pin.
+    pub fn interrupts(&self) -> u64 {
+        self.interrupts.load(Ordering::Relaxed)
+    }
+
     fn trigger(&self) {
         if let Some(msi) = &self.msi {
+            self.interrupts.fetch_add(1, Ordering::Relaxed);
             msi.trigger();
         }
     }

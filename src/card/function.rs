@@ -2,7 +2,7 @@
 //! A function on the PCI bus.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
@@ -147,6 +147,8 @@ pub struct CardFunction {
     /// Held from reading an event of a register until the card has processed the write.
     processing: Mutex<()>,
     connected: AtomicBool,
+    /// Number of resets of this function.
+    resets: AtomicU64,
 }
 
 impl CardFunction {
@@ -195,6 +197,7 @@ impl CardFunction {
             processing: Mutex::default(),
             // Of a function in the VMM's process, always; a server says when clients connect and disconnect.
             connected: AtomicBool::new(true),
+            resets: AtomicU64::new(0),
         }
     }
 
@@ -269,6 +272,17 @@ impl CardFunction {
         self.connected.store(on, Ordering::Release);
     }
 
+    /// Number of resets of the function: by FLR, or by its machine.
+    pub(crate) fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Relaxed)
+    }
+
+    /// Resets the function in the device model.
+    fn reset_gpu(&self) {
+        self.resets.fetch_add(1, Ordering::Relaxed);
+        self.shared.gpu.reset(self.number);
+    }
+
     /// Number of guest memory sections that the function's machine maps.
     pub(crate) fn guest_sections(&self) -> usize {
         self.shared.memory.view(self.number).sections()
@@ -303,7 +317,7 @@ impl CardFunction {
         }
         for event in events {
             match event {
-                Event::FunctionLevelReset => self.shared.gpu.reset(self.number),
+                Event::FunctionLevelReset => self.reset_gpu(),
                 Event::VfEnable { count } => self.shared.enable_vfs(count.try_into().unwrap_or(u8::MAX)),
                 Event::VfDisable => self.shared.disable_vfs(),
                 Event::VfMemorySpace(on) => self.shared.set_vf_memory_space(on),
@@ -449,7 +463,7 @@ impl PciDevice for CardFunction {
 
     fn reset(&self) {
         self.update(Config::reset);
-        self.shared.gpu.reset(self.number);
+        self.reset_gpu();
     }
 
     /// For the PF, the card is powered off: its memory is cleared and the pages are returned to the host. A VF is reset

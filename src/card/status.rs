@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The current state of a card, as a JSON document.
 
+mod quantity;
+
 use std::collections::BTreeMap;
 use std::fs;
 
-use arctic_device_model::gpu::{self, EngineStatus, StreamStatus};
+use arctic_device_model::gpu::{self, EngineStatus, FunctionState, PowerStatus, StreamStatus};
 use serde::{Deserialize, Serialize};
 
+pub use self::quantity::{Kind, QUANTITIES, Quantity, Unit};
 use super::VirtualCard;
 use super::function::CardFunction;
 use crate::pci::{Function, PciDevice, function_name};
@@ -38,6 +41,9 @@ pub struct Status {
     /// The stream of counters; absent if there has been none since power-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamStatus>,
+    /// Frequency and sleep; absent if the card's family does not report it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerStatus>,
 }
 
 /// A snapshot of a function.
@@ -61,6 +67,12 @@ pub struct FunctionStatus {
     pub trapped: TrappedCounts,
     /// Host memory allocated for its BARs, in bytes.
     pub memory_bytes: u64,
+    /// Interrupts that it has sent.
+    #[serde(default)]
+    pub interrupts: u64,
+    /// Its resets: by FLR, or by its machine.
+    #[serde(default)]
+    pub resets: u64,
 }
 
 impl VirtualCard {
@@ -80,6 +92,8 @@ impl VirtualCard {
                 guest_sections: member.guest_sections(),
                 trapped: member.trapped.counts(),
                 memory_bytes: member.allocated(),
+                interrupts: member.port.interrupts(),
+                resets: member.resets(),
             }
         };
         Status {
@@ -93,6 +107,7 @@ impl VirtualCard {
             engines: gpu.engines,
             firmware: gpu.firmware,
             stream: gpu.stream,
+            power: gpu.power,
         }
     }
 }
@@ -109,6 +124,23 @@ impl FunctionStatus {
     /// The function's number; 0 is the PF.
     pub fn number(&self) -> u8 {
         self.gpu.function
+    }
+
+    /// What it does, in a word or two: "absent" while VF Enable is not set for the VF, "no driver" while bus mastering is
+    /// disabled, which a driver enables when it binds.
+    pub fn state(&self) -> &'static str {
+        use FunctionState::{Clearing, Emptying, FixUp, Paused, ResetPending, Resetting, Running, Stopped};
+        match (self.enabled, self.connected, self.gpu.state) {
+            (false, _, _) => "absent",
+            (true, false, _) => "no client",
+            (true, true, Some(Paused { .. })) => "paused",
+            (true, true, Some(FixUp)) => "moved",
+            (true, true, Some(Stopped)) => "stopped",
+            (true, true, Some(Emptying | ResetPending | Resetting | Clearing)) => "in reset",
+            (true, true, Some(Running) | None) if !self.bus_master => "no driver",
+            (true, true, Some(Running) | None) if self.gpu.on.is_empty() => "idle",
+            (true, true, Some(Running) | None) => "working",
+        }
     }
 
     /// Name of the function: "pf", "vf1".

@@ -19,7 +19,7 @@ pub use crate::event_count::EventCount;
 pub use crate::host::{Clock, InterruptSink};
 pub use crate::report::{Report as ModelReport, SkippedCommands, TouchedRegister};
 pub use crate::status::{
-    EngineStatus, FunctionState, FunctionStatus, KernelCounts, KernelStatus, Quota, Status, StreamStatus,
+    EngineStatus, FunctionState, FunctionStatus, KernelCounts, KernelStatus, PowerStatus, Quota, Status, StreamStatus,
 };
 
 use crate::host::{Dma, Function};

@@ -20,6 +20,21 @@ pub struct Status {
     /// The stream of counters; absent if there has been none since power-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<StreamStatus>,
+    /// Frequency and sleep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power: Option<PowerStatus>,
+}
+
+/// Frequency and sleep of the GT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PowerStatus {
+    /// Frequency in MHz; 0 while it sleeps.
+    pub mhz: u32,
+    /// The frequency that was requested.
+    pub requested_mhz: u32,
+    /// Time in RC6 since power-on, in nanoseconds.
+    pub rc6_ns: u64,
 }
 
 /// A stream of reports of counters.
@@ -61,6 +76,12 @@ pub struct FunctionStatus {
     /// Time that its contexts ran on the engines of each class, in nanoseconds. Only classes that it has used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_time_ns: Option<BTreeMap<String, u64>>,
+    /// Number of its contexts that wait for an engine, by class; only classes with such contexts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<BTreeMap<String, u32>>,
+    /// Number of requests that its driver has sent to the firmware through CT buffers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
     /// Number of engine resets caused by its contexts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_resets: Option<u64>,
@@ -187,6 +208,9 @@ pub struct EngineStatus {
     /// ID of the running context within its function; absent while the engine is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u16>,
+    /// Time that contexts of each function, by its number, ran on it, in nanoseconds. Only functions that have used it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ns: Option<BTreeMap<u8, u64>>,
     /// The kernel that it executes; absent if it executes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelStatus>,

@@ -53,6 +53,11 @@ impl Residency {
         }
     }
 
+    /// Whether it is asleep.
+    pub fn asleep(&self) -> bool {
+        self.sleep.lock().ignore_poison().since.is_some()
+    }
+
     /// Time asleep until `now`, in ns.
     pub fn slept(&self, now: u64) -> u64 {
         let sleep = self.sleep.lock().ignore_poison();

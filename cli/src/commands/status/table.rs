@@ -5,28 +5,11 @@ use std::fmt;
 
 use arctic_gpu::Topology;
 use arctic_gpu::card::status::{FunctionStatus, Status, name_of};
-use arctic_gpu::gpu::{EngineStatus, FunctionState, KernelCounts, KernelStatus, StreamStatus};
+use arctic_gpu::gpu::{EngineStatus, KernelCounts, KernelStatus, PowerStatus, StreamStatus};
 
 use super::super::layout::wrap;
 
 const MIB: u64 = 1 << 20;
-
-/// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus mastering is
-/// disabled, which a driver enables when it binds.
-fn state(function: &FunctionStatus) -> &'static str {
-    use FunctionState::{Clearing, Emptying, FixUp, Paused, ResetPending, Resetting, Running, Stopped};
-    match (function.enabled, function.connected, function.gpu.state) {
-        (false, _, _) => "absent",
-        (true, false, _) => "no client",
-        (true, true, Some(Paused { .. })) => "paused",
-        (true, true, Some(FixUp)) => "moved",
-        (true, true, Some(Stopped)) => "stopped",
-        (true, true, Some(Emptying | ResetPending | Resetting | Clearing)) => "in reset",
-        (true, true, Some(Running) | None) if !function.bus_master => "no driver",
-        (true, true, Some(Running) | None) if function.gpu.on.is_empty() => "idle",
-        (true, true, Some(Running) | None) => "working",
-    }
-}
 
 /// Formats a size given in bytes, in MiB rounded up; "-" if it is 0 or not known.
 fn size(bytes: Option<u64>) -> String {
@@ -192,7 +175,7 @@ impl fmt::Display for Table<'_> {
         for function in &status.functions {
             // In this topology the card performs the tasks of the PF driver.
             let itself = function.number() == 0 && topology == Topology::Provisioned.name();
-            let state = if itself { "built-in" } else { state(function) };
+            let state = if itself { "built-in" } else { function.state() };
             row(f, &function.name(), state, &|column| (column.cell)(function))?;
         }
         if !omitted.is_empty() {
@@ -221,6 +204,10 @@ impl fmt::Display for Table<'_> {
             let state = if *enabled { format!("reports of {bytes} bytes{timer}") } else { "off".into() };
             line(f, &format!("stream: {unit}, {state}, {written} written, {lost} lost"))?;
         }
+        if let Some(PowerStatus { mhz, requested_mhz, rc6_ns }) = status.power {
+            let now = if mhz == 0 { "RC6".into() } else { format!("{mhz} MHz") };
+            line(f, &format!("power: {now}, requested {requested_mhz} MHz, {:.1} s in RC6", rc6_ns as f64 / 1e9))?;
+        }
         let version = |(name, version): (&String, &Option<String>)| {
             format!("{name} {}", version.as_deref().unwrap_or("not loaded"))
         };
@@ -246,7 +233,7 @@ mod tests {
                     "bus_master": bus_master, "guest_sections": 0, "trapped": {}, "memory_bytes": 0,
                 }))
                 .unwrap();
-                assert_eq!(state(&function), "in reset", "{name}, bus mastering: {bus_master}");
+                assert_eq!(function.state(), "in reset", "{name}, bus mastering: {bus_master}");
             }
         }
     }

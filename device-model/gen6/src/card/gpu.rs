@@ -96,7 +96,12 @@ impl Gpu for Card {
             function: (!self.gt.engine_idle(engine)).then_some(0),
             ..EngineStatus::default()
         });
-        Status { functions: vec![function], engines: engines.collect(), ..Status::default() }
+        Status {
+            functions: vec![function],
+            engines: engines.collect(),
+            power: Some(self.gt.power_status()),
+            ..Status::default()
+        }
     }
 
     fn trace(&self) -> &Arc<Recorder> {

@@ -2,6 +2,7 @@
 //! Forcewake, RC6, frequency and the mailbox of the power controller (G67-031..040).
 
 use arctic_base::registers::{Unit, masked};
+use arctic_base::status::PowerStatus;
 use arctic_sriov::number::low;
 
 use super::{Gt, SideEffect};
@@ -59,6 +60,13 @@ impl PowerRegister {
 }
 
 impl Gt {
+    /// Frequency and sleep, for display.
+    pub(crate) fn power_status(&self) -> PowerStatus {
+        let mhz = REQUESTED.get(self.registers.value(RPNSWREQ)).saturating_mul(50);
+        let rc6_ns = self.residency.slept(self.now());
+        PowerStatus { mhz: if self.residency.asleep() { 0 } else { mhz }, requested_mhz: mhz, rc6_ns }
+    }
+
     /// Enters or leaves RC6 after a change of its conditions: RC6 is enabled or requested, nothing keeps the GT awake.
     pub(crate) fn update_residency(&self) {
         self.residency.update(self.now(), || {

@@ -7,8 +7,10 @@ use arctic_base::status::{EngineStatus, FunctionStatus, IdRange, Quota, Scheduli
 
 use super::Card;
 use crate::command::Origin;
+use crate::guc::functions::GucFunction;
 use crate::guc::provisioning::{self, VfConfig};
 use crate::host::Function;
+use crate::topology::EngineClass;
 
 /// Name of the GuC in [`Status::firmware`].
 const GUC: &str = "guc";
@@ -30,6 +32,14 @@ impl From<&VfConfig> for Quota {
 }
 
 impl Card {
+    /// Number of contexts of a function that wait for an engine, by class.
+    fn waiting(&self, function: &GucFunction) -> BTreeMap<String, u32> {
+        let classes = self.gt.generation.engines.all().map(|id| self.gt.engine(id).class);
+        let count =
+            |class: EngineClass| (class.name().to_owned(), function.queued(class).try_into().unwrap_or(u32::MAX));
+        classes.map(count).filter(|(_, count)| *count != 0).collect()
+    }
+
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub(super) fn snapshot(&self) -> Status {
         let timebase = self.gt.generation.timebase;
@@ -54,6 +64,7 @@ impl Card {
             engines: self.engines.present().map(engine).collect(),
             firmware: BTreeMap::from([(GUC.to_owned(), None)]),
             stream: self.gt.stream_status(),
+            power: Some(self.gt.power_status()),
         };
         let guc = self.guc();
         let Some(scheduler) = guc.scheduler() else { return status };
@@ -67,6 +78,11 @@ impl Card {
             }
             of.kernel = running.and_then(|_| self.gt.engine_kernel(id).status());
             (of.function, of.context) = running.map(|context| (context.function.number(), context.local)).unzip();
+            let time = |function: &Function| {
+                let busy = scheduler.functions[*function].activity.busy(id, now);
+                (busy != 0).then(|| (function.number(), timebase.nanoseconds(busy)))
+            };
+            of.time_ns = Some(functions.iter().filter_map(time).collect());
         }
         for (function, of) in functions.into_iter().zip(&mut status.functions) {
             let state = &scheduler.functions[function];
@@ -74,6 +90,8 @@ impl Card {
             of.state = Some(state.state);
             of.quota = Some(Quota::from(&state.config));
             of.contexts = Some(tally.contexts);
+            of.messages = Some(state.messages);
+            of.waiting = Some(self.waiting(state));
             of.engine_resets = Some(tally.engine_resets);
             of.cat_errors = Some(tally.cat_errors);
             let times = of.engine_time_ns.get_or_insert_default();

@@ -3,6 +3,8 @@
 
 use std::sync::MutexGuard;
 
+use arctic_base::status::PowerStatus;
+
 use super::Gt;
 use crate::registers::power::LIMIT_REASONS;
 use crate::registers::power_fields::{FrequencyRequest, LimitReasons, MAX_RATIO, PerfStatus, RpStateCap};
@@ -50,6 +52,17 @@ impl Gt {
     /// permits for the engines that run now.
     pub fn actual_ratio(&self) -> u32 {
         self.ratios().actual
+    }
+
+    /// Frequency and sleep, for display.
+    pub fn power_status(&self) -> PowerStatus {
+        // Units of 50/3 MHz.
+        let mhz = |ratio: u32| ratio.saturating_mul(50) / 3;
+        PowerStatus {
+            mhz: self.ratios_if_awake().map_or(0, |ratios| mhz(ratios.actual)),
+            requested_mhz: mhz(self.requested_ratio()),
+            rc6_ns: self.residency.slept(self.clock.now()),
+        }
     }
 
     /// The meter, which has counted up to now.

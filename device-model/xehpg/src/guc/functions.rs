@@ -69,6 +69,8 @@ pub struct GucFunction {
     pub credit: [i64; MAX_ENGINES],
     /// Busy time of each engine, and the share of engine time as shown to the drivers.
     pub activity: FunctionActivity,
+    /// Number of requests received through the CT buffer.
+    pub messages: u64,
     /// Number of engine resets caused by its contexts.
     pub engine_resets: u64,
     /// Number of accesses of its contexts without a valid translation.
@@ -84,6 +86,12 @@ impl GucFunction {
     #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
     pub fn has_wide(&self, class: EngineClass) -> bool {
         self.queues[usize::from(class.guc())].has_wide()
+    }
+
+    /// Number of contexts that are queued for `class`.
+    #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
+    pub fn queued(&self, class: EngineClass) -> usize {
+        self.queues[usize::from(class.guc())].len()
     }
 }
 

@@ -236,6 +236,7 @@ impl GucState {
                         served = Served::Blocked;
                         break;
                     }
+                    self.of(function).messages += 1;
                 }
             }
         }

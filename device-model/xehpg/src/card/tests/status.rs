@@ -52,17 +52,19 @@ fn status_of_a_provisioned_card() {
         "engine_time_ns",
         "function",
         "kernels",
+        "messages",
         "on",
         "quota",
         "skipped_contexts",
         "skipped_driver_commands",
         "skipped_user_commands",
         "state",
+        "waiting",
     ];
     assert_eq!(names, expected, "names in `arctic status --json`");
     assert_eq!(
         (&document["functions"][2]["state"], &document["engines"][0]),
-        (&"running".into(), &json!({"engine": "rcs0"}))
+        (&"running".into(), &json!({"engine": "rcs0", "time_ns": {}}))
     );
     let text = serde_json::to_string(&status).unwrap();
     assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), status);

@@ -115,6 +115,11 @@ impl Queue {
         Some(entry)
     }
 
+    /// Number of contexts that are queued.
+    pub fn len(&self) -> usize {
+        self.ready.iter().map(VecDeque::len).fold(self.resting.len(), usize::saturating_add)
+    }
+
     /// Returns whether no context is queued.
     pub fn is_empty(&self) -> bool {
         self.resting.is_empty() && self.ready.iter().all(VecDeque::is_empty)
