@@ -22,6 +22,7 @@ mod registers;
 mod serve;
 mod status;
 mod stdout;
+mod top;
 mod trace;
 mod vf;
 
@@ -137,6 +138,7 @@ enum Command {
     Qemu(Box<qemu::Args>),
     Serve(serve::ServeArgs),
     Status(status::StatusArgs),
+    Top(top::TopArgs),
     Trace(trace::TraceArgs),
     Inject(inject::InjectArgs),
     Vf(vf::VfArgs),
@@ -193,6 +195,7 @@ pub fn run() -> ExitCode {
         Command::Qemu(arguments) => qemu::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
+        Command::Top(arguments) => top::run(&arguments).map(done),
         Command::Trace(arguments) => trace::run(&arguments).map(done),
         Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Vf(arguments) => vf::run(&arguments).map(done),
