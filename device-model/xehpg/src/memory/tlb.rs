@@ -93,9 +93,9 @@ pub struct Tlb {
 impl Default for Tlb {
     fn default() -> Self {
         Tlb {
-            small: Box::new([EMPTY; SMALL]),
-            large: Box::new([EMPTY; LARGE]),
-            directories: Box::new([UNUSED; LARGE]),
+            small: slots(EMPTY),
+            large: slots(EMPTY),
+            directories: slots(UNUSED),
             epoch: 0,
             function: Function::PF,
             flushes: 0,
@@ -104,6 +104,12 @@ impl Default for Tlb {
             used_large: false,
         }
     }
+}
+
+/// Unused slots, made on the heap: threads of models have small stacks.
+fn slots<T: Copy, const N: usize>(unused: T) -> Box<[T; N]> {
+    let slots: Box<[T]> = vec![unused; N].into();
+    slots.try_into().ok().expect("the vector has N slots")
 }
 
 fn small_slot(address: u64) -> usize {
