@@ -6,12 +6,12 @@
 //! function.
 
 use std::fs::File;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arctic_gpu::vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, MmapRegion, VolatileMemory};
-use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, SavedDevice, Topology, VirtualCard, card_file};
+use arctic_gpu::{GuestRam, PciDevice, SavedDevice, Topology, VirtualCard, card_file};
+use arctic_test_support::null_machine::NullMachine;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 const LOCAL: usize = 256 << 20;
@@ -21,18 +21,6 @@ const ROUNDS: usize = 9;
 const LIMIT: Duration = Duration::from_secs(5);
 /// Bytes that are copied at once.
 const PIECE: usize = 64 << 10;
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
 
 /// A card with one virtual function.
 fn card() -> VirtualCard {
@@ -44,7 +32,7 @@ fn card() -> VirtualCard {
     let card = VirtualCard::builder(file)
         .vfs(1)
         .topology(Topology::Provisioned)
-        .plug_into(Arc::new(NullSink), ram)
+        .plug_into(Arc::new(NullMachine), ram)
         .expect("a card");
     vf(&card).write_config(4, &[6, 0]);
     card

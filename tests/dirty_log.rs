@@ -4,11 +4,10 @@
 //! saved, restored on another card and resumed in between.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, SavedDevice, Topology, VirtualCard, card_file};
+use arctic_gpu::{GuestRam, PciDevice, SavedDevice, Topology, VirtualCard, card_file};
 use arctic_test_support::actions::*;
 use arctic_test_support::driver::{Access, DriverState, GucDriver, Layout};
 use arctic_test_support::kernels::{COUNT, kernel};
@@ -16,6 +15,7 @@ use arctic_test_support::logged_ram::LoggedRam;
 use arctic_test_support::mi::blt::{Area, Depth, Surface, fast_color, fast_copy};
 use arctic_test_support::mi::compute::{Bases, Walker, cfe_state, state_base_address, state_compute_mode};
 use arctic_test_support::mi::{self, Global, Process};
+use arctic_test_support::null_machine::NullMachine;
 use arctic_test_support::random::Random;
 use arctic_test_support::{context, ct};
 
@@ -45,18 +45,6 @@ const GGTT: u64 = 8 << 20;
 const RENDER: u32 = 0;
 const COPY: u32 = 3;
 const COMPUTE: u32 = 4;
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
 
 /// A machine with a virtual function.
 struct GuestMachine {
@@ -124,7 +112,7 @@ impl Vm {
         let card = VirtualCard::builder(file)
             .vfs(1)
             .topology(Topology::Provisioned)
-            .plug_into(Arc::new(NullSink), memory)
+            .plug_into(Arc::new(NullMachine), memory)
             .unwrap();
         let machine = GuestMachine { card, ram };
         // Memory space and bus master.

@@ -1,31 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Notifications of the GuC in the event loop of a VMM based on `event-manager`.
 
-use std::io;
 use std::sync::Arc;
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+use arctic_gpu::{GuestRam, PciDevice, VirtualCard, card_file};
+use arctic_test_support::null_machine::NullMachine;
 use event_manager::{EventManager, SubscriberOps};
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
 
 /// Each function's handler is a subscriber that consumes only its own ioeventfd, even after the card has been dropped.
 #[test]
 fn handlers_serve_notifications_of_the_guc() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
     let card =
-        VirtualCard::builder(card_file::load("small").unwrap()).vfs(2).plug_into(Arc::new(NullSink), ram).unwrap();
+        VirtualCard::builder(card_file::load("small").unwrap()).vfs(2).plug_into(Arc::new(NullMachine), ram).unwrap();
     let mut events = EventManager::new().unwrap();
     for handler in card.io_event_handlers().unwrap() {
         events.add_subscriber(handler);

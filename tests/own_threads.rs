@@ -11,21 +11,8 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 use arctic_gpu::vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{
-    Builder, CardFile, Clock, Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, WorkStatus, card_file,
-};
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
+use arctic_gpu::{Builder, CardFile, Clock, GuestRam, PciDevice, VirtualCard, WorkStatus, card_file};
+use arctic_test_support::null_machine::NullMachine;
 
 /// A clock that only the test advances.
 #[derive(Default)]
@@ -48,7 +35,7 @@ fn builder(name: &str) -> Builder<CardFile> {
 }
 
 fn plug(builder: Builder<CardFile>, ram: &Ram) -> VirtualCard {
-    builder.plug_into(Arc::new(NullSink), GuestRam::new(ram.clone())).unwrap()
+    builder.plug_into(Arc::new(NullMachine), GuestRam::new(ram.clone())).unwrap()
 }
 
 /// Works until nothing is due now; returns the time until which nothing is.

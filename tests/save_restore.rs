@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Functions that a VMM saves and restores through the library.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{
-    Function, GuestRam, Machine, MsiSink, PciDevice, SavedDevice, StateError, Topology, VirtualCard, card_file,
-};
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
+use arctic_gpu::{GuestRam, PciDevice, SavedDevice, StateError, Topology, VirtualCard, card_file};
+use arctic_test_support::null_machine::NullMachine;
 
 const LIMIT: Duration = Duration::from_secs(5);
 /// VF_SW_FLAG(1).
@@ -31,7 +17,7 @@ fn card(name: &str, vfs: u8, topology: Topology) -> VirtualCard {
     let card = VirtualCard::builder(card_file::load(name).unwrap())
         .vfs(vfs)
         .topology(topology)
-        .plug_into(Arc::new(NullSink), ram)
+        .plug_into(Arc::new(NullMachine), ram)
         .unwrap();
     // Memory space and bus master.
     card.functions().iter().for_each(|function| function.write_config(4, &[6, 0]));

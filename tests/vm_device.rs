@@ -7,14 +7,9 @@ use std::sync::{Arc, Mutex};
 use arctic_gpu::vm_device::MmioBar;
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, VirtualCard, card_file};
+use arctic_test_support::null_machine::NullMachine;
 use vm_device::bus::{MmioAddress, MmioRange};
 use vm_device::device_manager::{IoManager, MmioManager};
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
 
 /// The machine's MMIO bus, with the addresses of the BARs that are on it.
 #[derive(Default)]
@@ -25,7 +20,7 @@ type Placed = (IoManager, Vec<(u8, u8, u64)>);
 
 impl Machine for Bus {
     fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
+        Ok(Arc::new(NullMachine))
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::null_machine::NullMachine;
 use arctic_device_model::guc::functions::client::State;
 use arctic_device_model::topology::EngineClass;
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
-use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
+use arctic_gpu::{GuestRam, PciDevice, Topology, VirtualCard, card_file};
 use arctic_guc_driver::actions::*;
 
 use crate::ct;
@@ -174,18 +175,6 @@ fn check_kernel(bytes: &[u8]) {
 
 // Streams of the library.
 
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> std::io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
-
 const LIMIT: Duration = Duration::from_secs(60);
 /// VF_SW_FLAG(1).
 const SW_FLAG: u64 = 0x19_0244;
@@ -237,7 +226,7 @@ fn card(file: card_file::CardFile, vfs: u8, topology: Topology) -> VirtualCard {
     let card = VirtualCard::builder(file)
         .vfs(vfs)
         .topology(topology)
-        .plug_into(Arc::new(NullSink), GuestRam::new(Arc::new(ram)))
+        .plug_into(Arc::new(NullMachine), GuestRam::new(Arc::new(ram)))
         .unwrap();
     // Memory space and bus master.
     card.functions().iter().for_each(|function| function.write_config(4, &[6, 0]));

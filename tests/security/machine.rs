@@ -8,6 +8,7 @@ use arctic_gpu::gpu::Model;
 use arctic_gpu::pci::Dma;
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 pub use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER};
+use arctic_test_support::null_machine::NullMachine;
 
 pub const CONTROL: u64 = 0x328;
 pub const TOTAL_VFS: u64 = 0x32e;
@@ -18,12 +19,6 @@ pub const DEVICE_CONTROL: u64 = 0x78;
 pub const FLR: u16 = 1 << 15;
 pub const GTTMMADR: u8 = 0;
 pub const LMEM: u8 = 2;
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
 
 /// VF numbers of each notification, enabled (true) or disabled (false).
 #[derive(Default)]
@@ -41,7 +36,7 @@ impl Witness {
 
 impl Machine for Witness {
     fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
+        Ok(Arc::new(NullMachine))
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {

@@ -2,33 +2,21 @@
 //! Fuzz harness of the card file parser. Each input must either be rejected with a one-line error message, or describe
 //! a card that can be created.
 
+use crate::null_machine::NullMachine;
 use arctic_gpu::gpu::PowerOnError;
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_gpu::card_file::{self, CardFile, CardFileError};
 use arctic_gpu::gpu::Model;
-use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard, WorkStatus};
+use arctic_gpu::{CardError, CardProfile, PciDevice, Topology, VirtualCard, WorkStatus};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
 /// Maximum length of an error message in bytes.
 const LONGEST: usize = 600;
-
-struct NullSink;
-
-impl MsiSink for NullSink {
-    fn trigger(&self) {}
-}
-
-impl Machine for NullSink {
-    fn msi(&self, _: Function) -> io::Result<Arc<dyn MsiSink>> {
-        Ok(Arc::new(NullSink))
-    }
-}
 
 /// Runs one input. Panics if an accepted input does not describe a usable card, or if an error message is malformed.
 pub fn run(input: &[u8]) {
@@ -74,7 +62,7 @@ fn power_on(profile: &CardProfile) {
     let mut profile = profile.clone();
     profile.local_memory = local_memory;
     for topology in [Topology::Native, Topology::Provisioned] {
-        let null = || Arc::new(NullSink);
+        let null = || Arc::new(NullMachine);
         let builder = VirtualCard::builder(profile.clone()).vfs(3).topology(topology);
         let builder = builder.clock(Arc::new(ManualClock::default())).without_threads(|| {});
         match builder.plug_into(null(), Arc::new(NullHost)) {
