@@ -25,6 +25,7 @@ mod stdout;
 mod top;
 mod trace;
 mod vf;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

@@ -4,21 +4,19 @@
 mod table;
 
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use arctic_gpu::card::status::Status;
 use serde_json::Value;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use self::table::Table;
 use super::layout;
 use super::quantity::quantity;
-use super::stdout::{self, complain};
+use super::stdout;
+use super::watch::watch;
 use crate::operator::{Connection, Failure, Request};
 
 /// Show the state of a card served by `arctic serve`, or of that of `arctic boot`: its functions, their resources and
@@ -56,23 +54,12 @@ pub fn run(arguments: &StatusArgs) -> Result<()> {
     let Some(seconds) = arguments.watch else {
         return Ok(stdout::print(text(&path, arguments.json).map_err(failed)?)?);
     };
-    let stop = signals()?;
     let redraws = !arguments.json && io::stdout().is_terminal();
-    let mut text = text(&path, arguments.json).map_err(failed)?;
-    loop {
+    let request = || text(&path, arguments.json);
+    watch(&path, Duration::from_secs(seconds), request, |text| {
         stdout::print(format_args!("{}{text}", if redraws { REDRAW } else { "" }))?;
-        if stop.recv_timeout(Duration::from_secs(seconds)) != Err(RecvTimeoutError::Timeout) {
-            return Ok(());
-        }
-        text = match self::text(&path, arguments.json) {
-            Ok(text) => text,
-            Err(failure) if super::is_gone(&failure) => {
-                complain("the card is no longer served");
-                return Ok(());
-            }
-            Err(failure) => return Err(failed(failure)),
-        };
-    }
+        Ok(ControlFlow::Continue(()))
+    })
 }
 
 /// Returns the status as text that ends with a newline. Each request has a connection of its own: the card closes one
@@ -99,18 +86,6 @@ fn document(mut answer: Value) -> Value {
         members.insert("schema".into(), SCHEMA.into());
     }
     answer
-}
-
-/// Receives a message when a signal arrives that ends the program.
-fn signals() -> Result<Receiver<()>> {
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
-    let (sender, stop) = channel();
-    thread::spawn(move || {
-        signals.forever().next();
-        // The receiver is gone if the program ends for another reason.
-        let _ = sender.send(());
-    });
-    Ok(stop)
 }
 
 #[cfg(test)]

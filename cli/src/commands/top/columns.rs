@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
-use super::draw::short;
 use super::view::{Function, View};
 
 const MIB: u64 = 1 << 20;
@@ -30,6 +30,21 @@ impl Column {
     pub fn order(&self, a: &Function, b: &Function) -> Ordering {
         let number = |function| (self.number)(function, &self.key);
         number(b).total_cmp(&number(a))
+    }
+}
+
+/// Formats a count with a suffix above 10,000.
+fn short(value: f64) -> String {
+    let suffixed = |value: f64, suffix: &dyn Display| {
+        if value < 10.0 { format!("{value:.1}{suffix}") } else { format!("{value:.0}{suffix}") }
+    };
+    match value {
+        ..0.05 => "0".into(),
+        0.05..9.95 if (value - value.round()).abs() >= 0.05 => format!("{value:.1}"),
+        ..1e4 => format!("{value:.0}"),
+        ..1e6 => suffixed(value / 1e3, &"k"),
+        ..1e9 => suffixed(value / 1e6, &"M"),
+        _ => suffixed(value / 1e9, &"G"),
     }
 }
 

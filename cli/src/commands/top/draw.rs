@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The view on a terminal.
 
-use std::fmt::Display;
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -181,19 +180,4 @@ fn help(frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Clear, window);
     let block = Block::bordered().title(" arctic top ");
     frame.render_widget(Paragraph::new(lines).block(block), window);
-}
-
-/// Formats a count with a suffix above 10,000.
-pub fn short(value: f64) -> String {
-    let suffixed = |value: f64, suffix: &dyn Display| {
-        if value < 10.0 { format!("{value:.1}{suffix}") } else { format!("{value:.0}{suffix}") }
-    };
-    match value {
-        ..0.05 => "0".into(),
-        0.05..9.95 if (value - value.round()).abs() >= 0.05 => format!("{value:.1}"),
-        ..1e4 => format!("{value:.0}"),
-        ..1e6 => suffixed(value / 1e3, &"k"),
-        ..1e9 => suffixed(value / 1e6, &"M"),
-        _ => suffixed(value / 1e9, &"G"),
-    }
 }

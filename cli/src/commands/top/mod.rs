@@ -11,21 +11,20 @@ mod view;
 
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use arctic_gpu::card::status::Status;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::app::App;
 use self::view::{Sample, View};
-use super::stdout::{self, complain};
-use super::usage;
+use super::watch::{stop_signal, watch};
+use super::{stdout, usage};
 use crate::operator::{Connection, Failure, Request};
 
 /// Show who uses a card served by `arctic serve`, or that of `arctic boot`: busy time of each engine by function, contexts that
@@ -99,20 +98,11 @@ pub fn run(arguments: &TopArgs) -> Result<()> {
         )));
     }
     let first = card.sample().map_err(|failure| super::failure(&card.path, &failure))?;
-    let stop = stop_signals(&[SIGTERM, SIGHUP])?;
+    let stop = stop_signal()?;
     let mut terminal = ratatui::try_init().context("cannot set up the terminal")?;
     let result = interactive(&card, arguments.interval, first, &mut terminal, &stop);
     ratatui::try_restore().context("cannot restore the terminal")?;
     result
-}
-
-/// Becomes true when one of the signals arrives.
-fn stop_signals(signals: &[i32]) -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signals {
-        signal_hook::flag::register(*signal, stop.clone()).context("cannot install signal handlers")?;
-    }
-    Ok(stop)
 }
 
 /// Draws the view until a key or a signal ends it.
@@ -121,7 +111,7 @@ fn interactive(
     interval: Duration,
     first: Sample,
     terminal: &mut ratatui::DefaultTerminal,
-    stop: &AtomicBool,
+    stop: &Receiver<()>,
 ) -> Result<()> {
     let mut app = App::new(interval);
     app.take(Ok(first));
@@ -136,7 +126,7 @@ fn interactive(
         {
             return Ok(());
         }
-        if stop.load(Ordering::Relaxed) {
+        if stop.try_recv() != Err(TryRecvError::Empty) {
             return Ok(());
         }
         if sampled.elapsed() >= app.interval {
@@ -151,40 +141,23 @@ fn interactive(
 
 /// Prints a line for each interval, until the card is gone or a signal arrives.
 fn lines(card: &Card, interval: Duration, count: Option<u32>) -> Result<()> {
-    let stop = stop_signals(&[SIGINT, SIGTERM, SIGHUP])?;
-    let failed = |failure| super::failure(&card.path, &failure);
-    let mut before = card.sample().map_err(failed)?;
+    let mut before = None;
     let mut left = count;
-    while left != Some(0) {
-        if wait(interval, &stop) {
-            return Ok(());
-        }
-        let now = match card.sample() {
-            Ok(now) => now,
-            Err(failure) if super::is_gone(&failure) => {
-                complain("the card is no longer served");
-                return Ok(());
+    watch(
+        &card.path,
+        interval,
+        || card.sample(),
+        |now| {
+            if before.is_some() {
+                let view = View::between(before.as_ref(), &now);
+                let line = serde_json::to_string(&view).context("cannot format the view")?;
+                stdout::print(format_args!("{line}\n"))?;
+                left = left.map(|left| left - 1);
             }
-            Err(failure) => return Err(failed(failure)),
-        };
-        let line = serde_json::to_string(&View::between(Some(&before), &now)).context("cannot format the view")?;
-        stdout::print(format_args!("{line}\n"))?;
-        before = now;
-        left = left.map(|left| left - 1);
-    }
-    Ok(())
-}
-
-/// Waits for an interval. Returns whether a signal arrived.
-fn wait(interval: Duration, stop: &AtomicBool) -> bool {
-    let start = Instant::now();
-    loop {
-        let left = interval.saturating_sub(start.elapsed());
-        if stop.load(Ordering::Relaxed) || left.is_zero() {
-            return stop.load(Ordering::Relaxed);
-        }
-        thread::sleep(left.min(Duration::from_millis(50)));
-    }
+            before = Some(now);
+            Ok(if left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        },
+    )
 }
 
 /// Writes the view of one interval as a picture.
