@@ -213,7 +213,8 @@ pub enum AtOffset<'m> {
 }
 
 impl RegisterMap {
-    fn register(&self, offset: u64) -> Option<&RegisterDescription> {
+    /// The register at this offset, which is not that of a view.
+    pub fn register(&self, offset: u64) -> Option<&RegisterDescription> {
         let found = self.registers.binary_search_by_key(&offset, |register| register.offset.into());
         self.registers.get(found.ok()?)
     }

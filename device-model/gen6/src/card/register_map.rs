@@ -72,13 +72,6 @@ mod tests {
     use super::*;
     use crate::profile::tests::{ivb, snb};
 
-    fn at(map: &RegisterMap, offset: u64) -> &RegisterDescription {
-        match map.at(offset) {
-            AtOffset::Register(register, None) => register,
-            other => panic!("{offset:#x}: {other:?}"),
-        }
-    }
-
     /// Each register of the file is in the map, with the value that the card has after reset.
     #[test]
     fn the_map_has_the_registers_of_the_card() {
@@ -94,7 +87,7 @@ mod tests {
     #[test]
     fn a_register_has_its_engine_owner_domain_and_accesses() {
         let map = register_map(&ivb());
-        let tail = at(&map, 0x2_2030);
+        let tail = map.register(0x2_2030).unwrap();
         assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_BUFFER_TAIL", Some("GT")));
         assert!(matches!(&tail.behaviour, Behaviour::SideEffects { unit } if unit.starts_with("Engine(")), "{tail:?}");
         let from = |register: &RegisterDescription| -> Vec<_> {
@@ -102,7 +95,7 @@ mod tests {
         };
         assert_eq!(from(tail), [("ring, batches of the GGTT", Permission::ReadWrite)]);
         // RP_STATE_CAP: of the memory controller, which only CPUs read; commands write offsets below 0xc0000.
-        let limits = at(&map, 0x14_5998);
+        let limits = map.register(0x14_5998).unwrap();
         assert_eq!((limits.name.as_str(), limits.reset, from(limits)), ("RP_STATE_CAP", 0x0007_0d17, vec![]));
         assert_eq!(map.named("rp_state_cap"), [limits]);
         assert!(matches!(map.at(0x1f_fffc), AtOffset::Nothing(None)));

@@ -131,13 +131,6 @@ mod tests {
         register_map(&toml::from_str(include_str!("../../configs/flex170.toml")).unwrap())
     }
 
-    fn at(map: &RegisterMap, offset: u64) -> &RegisterDescription {
-        match map.at(offset) {
-            AtOffset::Register(register, None) => register,
-            other => panic!("{offset:#x}: {other:?}"),
-        }
-    }
-
     /// Each register of the file is in the map, with the value that the card has after reset.
     #[test]
     fn the_map_has_the_registers_of_the_card() {
@@ -151,14 +144,14 @@ mod tests {
     #[test]
     fn a_register_has_its_engine_owner_domain_and_accesses() {
         let map = map();
-        let tail = at(&map, 0x2_2030);
+        let tail = map.register(0x2_2030).unwrap();
         assert_eq!((tail.full_name().as_str(), tail.awake.as_deref()), ("bcs0.RING_TAIL", Some("GT")));
         assert_eq!(tail.behaviour, Behaviour::Stored { mask: 0x1f_fff8 });
-        let reset = &at(&map, 0x941c).behaviour;
+        let reset = &map.register(0x941c).unwrap().behaviour;
         assert!(matches!(reset, Behaviour::SideEffects { unit } if unit == "Reset(Gdrst)"), "{reset:?}");
-        assert_eq!(at(&map, 0x1c_8030).awake.as_deref(), Some("media, VEBOX 0"));
+        assert_eq!(map.register(0x1c_8030).unwrap().awake.as_deref(), Some("media, VEBOX 0"));
         // GPR 0 of rcs0: of its context, for every requester there and for the PF's driver elsewhere.
-        let gpr = at(&map, 0x2600);
+        let gpr = map.register(0x2600).unwrap();
         assert_eq!((gpr.name.as_str(), gpr.owner.as_str()), ("CS_GPR[0]", "the context, on rcs, vcs, vecs, bcs, ccs"));
         let access = |from, engines: &[&'static str]| CommandAccess {
             from,
@@ -167,7 +160,7 @@ mod tests {
         };
         let own = ["PF's user batches", "VF's driver", "VF's user batches"].map(|from| access(from, &["rcs0"]));
         assert_eq!(gpr.commands, [&[access("PF's driver", &map.engines)][..], &own].concat());
-        assert_eq!(at(&map, 0x2603), gpr, "the dword that contains the byte");
+        assert_eq!(map.at(0x2603), AtOffset::Register(gpr, None), "the dword that contains the byte");
     }
 
     /// Registers with one value per function have views of the PF, the others have none.

@@ -78,11 +78,18 @@ impl Card {
             }
             of.kernel = running.and_then(|_| self.gt.engine_kernel(id).status());
             (of.function, of.context) = running.map(|context| (context.function.number(), context.local)).unzip();
-            let time = |function: &Function| {
+            let class = self.gt.engine(id).class.name();
+            let mut times = BTreeMap::new();
+            for (function, user) in functions.iter().zip(&mut status.functions) {
                 let busy = scheduler.functions[*function].activity.busy(id, now);
-                (busy != 0).then(|| (function.number(), timebase.nanoseconds(busy)))
-            };
-            of.time_ns = Some(functions.iter().filter_map(time).collect());
+                if busy != 0 {
+                    let time = timebase.nanoseconds(busy);
+                    times.insert(function.number(), time);
+                    let all = user.engine_time_ns.get_or_insert_default().entry(class.into()).or_default();
+                    *all = all.saturating_add(time);
+                }
+            }
+            of.time_ns = Some(times);
         }
         for (function, of) in functions.into_iter().zip(&mut status.functions) {
             let state = &scheduler.functions[function];
@@ -94,14 +101,6 @@ impl Card {
             of.waiting = Some(self.waiting(state));
             of.engine_resets = Some(tally.engine_resets);
             of.cat_errors = Some(tally.cat_errors);
-            let times = of.engine_time_ns.get_or_insert_default();
-            for id in self.gt.generation.engines.all() {
-                let busy = state.activity.busy(id, now);
-                if busy != 0 {
-                    let time = times.entry(self.gt.engine(id).class.name().into()).or_default();
-                    *time = time.saturating_add(timebase.nanoseconds(busy));
-                }
-            }
         }
         status
     }
