@@ -42,6 +42,7 @@ pub mod machine;
 pub mod measure;
 #[cfg(feature = "vfio-user")]
 pub mod model;
+#[cfg(feature = "vfio-user")]
 pub mod null_machine;
 pub mod poll;
 pub mod process;
