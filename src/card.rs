@@ -8,6 +8,7 @@ mod builder;
 mod bus_port;
 mod bus_ports;
 mod function;
+mod inspect;
 mod io_events;
 mod msi_quiesce;
 mod reverted;
@@ -37,7 +38,7 @@ use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
 pub use self::io_events::{IoEventHandler, IoEventThread};
-use crate::pci::{PciDevice, function_name};
+use crate::pci::PciDevice;
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
@@ -85,7 +86,7 @@ pub enum CardError {
         described: u8,
     },
     /// The machine cannot deliver the interrupts of a function ([`Machine::msi`](crate::Machine::msi)).
-    #[error("cannot connect the interrupts of {}: {error}", function_name(*.function))]
+    #[error("cannot connect the interrupts of {function}: {error}")]
     Interrupts {
         /// The function.
         function: Function,

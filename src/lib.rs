@@ -118,7 +118,7 @@ pub use arctic_device_model::host::{Clock, HostClock};
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::{GgttAccess, VfLocalMemory};
-pub use arctic_device_model::{gpu, trace};
+pub use arctic_device_model::{gpu, inspect, trace};
 pub use arctic_sriov;
 pub use card::{Builder, CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};
 pub use card_file::{CardFile, CardFileError};

@@ -55,14 +55,6 @@ pub struct IoEvent {
     pub event: EventFd,
 }
 
-/// The name of a function that is a device of a machine: "pf", "vf1".
-pub(crate) fn function_name(function: Function) -> String {
-    match function {
-        Function::PF => "pf".into(),
-        vf => format!("vf{}", vf.number()),
-    }
-}
-
 /// A PCI Express function, as a VMM uses it.
 ///
 /// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
@@ -76,7 +68,7 @@ pub trait PciDevice: Send + Sync {
 
     /// The function's name in reports and log messages, unique on its card: "pf", "vf1".
     fn name(&self) -> String {
-        function_name(self.number())
+        self.number().to_string()
     }
 
     /// Offset of the function's routing ID from the PF's.

@@ -10,7 +10,7 @@
 //! the documentation, are not an interface, and change without a new major version.
 #![forbid(unsafe_code)]
 
-pub use arctic_base::{event_count, gpu, host, limits, report, trace, workers};
+pub use arctic_base::{event_count, gpu, host, inspect, limits, report, trace, workers};
 pub use arctic_xehpg::{card, hardware_error, pci, profile, sync};
 
 /// The family of integrated GPUs: Ivy Bridge.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use self::quantity::{Kind, QUANTITIES, Quantity, Unit};
 use super::VirtualCard;
 use super::function::CardFunction;
-use crate::pci::{Function, PciDevice, function_name};
+use crate::pci::{Function, PciDevice};
 use crate::report::TrappedCounts;
 
 /// A snapshot of a card.
@@ -151,5 +151,5 @@ impl FunctionStatus {
 
 /// Name of the function with this number, which may come from a document: "pf", "vf1"; "?" if no function has it.
 pub fn name_of(number: u8) -> String {
-    Function::new(number).map_or_else(|| "?".into(), function_name)
+    Function::new(number).map_or_else(|| "?".into(), |function| function.to_string())
 }

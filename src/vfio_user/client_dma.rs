@@ -17,7 +17,6 @@ use super::connection::{DmaError, TimeLeft, for_a_time};
 use super::inbox::{Inbox, Reply};
 use super::quota::Ledger;
 use super::wire::{Builder, DmaAccess, Header, command};
-use crate::pci::function_name;
 
 /// Bytes before the data.
 const ACCESS_LEN: usize = size_of::<DmaAccess>();
@@ -116,7 +115,7 @@ impl ClientDma {
 
     fn warn_of_exhausted_budget(&self) {
         if !self.exhausted.swap(true, Ordering::Relaxed) {
-            let name = function_name(self.function);
+            let name = self.function;
             log::warn!(
                 "{name}: other functions have waited too long for this function's client, so accesses to its memory fail \
                  until they have not waited for some time: {REMEDY}"
@@ -136,7 +135,7 @@ impl ClientDma {
         // Logged at the first access, not at the first section without a descriptor: QEMU sends none for firmware and for
         // the BARs of other devices, which the card does not access.
         if self.first_slow_access() {
-            let name = function_name(self.function);
+            let name = self.function;
             log::warn!(
                 "{name}: the guest's memory has no file descriptor, so each access is a message to the client, which is \
                  slow: {REMEDY}"

@@ -16,7 +16,7 @@ use super::memory::GuestMemory;
 use super::quota::{self, Ledger};
 use super::{Device, VECTORS, VECTORS_WITH_PIN, Vectors};
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
-use crate::pci::{LineSink, Machine, MsiSink, PciDevice, function_name};
+use crate::pci::{LineSink, Machine, MsiSink, PciDevice};
 
 /// A function to be served, with the name of its socket (without extension).
 #[non_exhaustive]
@@ -157,7 +157,7 @@ impl Clients {
         ledger: &Arc<Ledger>,
     ) -> std::io::Result<Arc<Self>> {
         let hands = Function::all().take(usize::from(vfs).saturating_add(1)).map(|n| {
-            let hands = Hands::new(n, function_name(n), ledger);
+            let hands = Hands::new(n, n.to_string(), ledger);
             // VFs have no pin (PCIe 9.3.4.1.14).
             if n == Function::PF && identity.pin.is_some() { hands.with_pin() } else { hands }
         });

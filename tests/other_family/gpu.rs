@@ -17,6 +17,7 @@ use arctic_gpu::gpu::{
     OwnMemory, OwnThreads, PowerOnError, RegisterMap, SaveRestore, Status, TouchedRegister, VirtualFunctions,
     WalkerCaptures, WorkStatus,
 };
+use arctic_gpu::inspect::{Inspect, Inspector};
 use arctic_gpu::trace::Recorder;
 use arctic_gpu::{BarMapping, Function, Limits};
 
@@ -208,6 +209,12 @@ impl SkeletonGpu {
         } else {
             state.unmodelled.entry(offset).or_default().1 += 1;
         }
+    }
+}
+
+impl Inspect for SkeletonGpu {
+    fn inspect(&self, to: &mut Inspector<'_>) {
+        to.value("expired", self.state.lock().unwrap().expired);
     }
 }
 

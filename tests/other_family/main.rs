@@ -17,6 +17,7 @@ use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::{
     BarKind, CardError, Function, GuestRam, LineSink, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard,
+    inspect,
 };
 use arctic_test_support::client::{COMMAND, MEMORY_AND_BUS_MASTER, Raw, access};
 use gpu::{IDENTITY, MARK, Skeleton, WithVf, register};
@@ -205,6 +206,8 @@ fn a_card_of_another_family_runs_in_process() {
     assert!(trapped.of("registers") > 4 && trapped.of("ports") == 3 && trapped.of("memory") == 2, "{trapped:?}");
     let report = card.report();
     assert_eq!(report.unmodelled.iter().map(|register| register.offset).collect::<Vec<_>>(), [0x3000]);
+    let path = inspect::Path::new("expired").unwrap();
+    assert!(matches!(card.inspect(&path, 0), Ok(inspect::Node::Number(_))));
     let status = card.status();
     assert_eq!((status.card.as_str(), status.total_vfs, timers(&card)), ("Skeleton", 0, 1));
     assert!(card.hardware_errors().is_empty() && !card.raise_hardware_error("none"));

@@ -23,6 +23,7 @@ pub use crate::status::{
 };
 
 use crate::host::{Dma, Function};
+use crate::inspect::Inspect;
 use crate::limits::Limits;
 pub use crate::registers::{
     AtOffset, Behaviour, CommandAccess, Permission, RegisterDescription, RegisterGap, RegisterMap, VfViews,
@@ -148,7 +149,7 @@ pub struct ReportableError {
 ///
 /// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
 /// queued for [`Gpu::work`]; it never waits for a guest.
-pub trait Gpu: Any + Send + Sync {
+pub trait Gpu: Inspect + Any + Send + Sync {
     /// Reads BAR `bar` of `function` at `offset`, 1 to 8 bytes. Bytes that nothing decodes read all ones.
     fn read(&self, function: Function, bar: u8, offset: u64, data: &mut [u8]);
 

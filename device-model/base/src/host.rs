@@ -2,10 +2,12 @@
 //! Interfaces of the card to its VMM: guest memory, interrupts and time.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use serde::{Serialize, Serializer};
 use vm_memory::VolatileSlice;
 
 /// PCI function of the card by number: 0 is the physical function, 1 to [`MAX_VFS`] are the virtual functions (V13-002).
@@ -18,6 +20,22 @@ pub struct Function(u8);
 pub const MAX_VFS: u8 = 63;
 /// Number of functions, for arrays indexed by function: the PF and all VFs (V13-002).
 pub const FUNCTIONS: usize = MAX_VFS as usize + 1;
+
+/// Its name as a device of a machine: "pf", "vf1".
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("pf"),
+            vf => write!(f, "vf{vf}"),
+        }
+    }
+}
+
+impl Serialize for Function {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
 
 impl Function {
     /// The physical function.

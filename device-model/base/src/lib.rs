@@ -11,6 +11,7 @@ pub mod decode;
 pub mod event_count;
 pub mod gpu;
 pub mod host;
+pub mod inspect;
 pub mod interrupts;
 pub mod limits;
 pub mod memory;

@@ -4,6 +4,7 @@
 
 mod aperture;
 mod gpu;
+mod inspect;
 mod model;
 mod register_map;
 mod save_restore;

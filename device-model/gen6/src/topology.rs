@@ -29,6 +29,17 @@ pub enum EngineClass {
     Copy,
 }
 
+impl EngineClass {
+    /// Name for display.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EngineClass::Render => "render",
+            EngineClass::Video => "video",
+            EngineClass::Copy => "copy",
+        }
+    }
+}
+
 /// A set of engine classes, one bit per class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes(u8);

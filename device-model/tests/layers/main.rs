@@ -47,6 +47,7 @@ const CRATES: &[Crate] = &[
             ("event_count", "wakeups of the worker threads"),
             ("priority_mutex", "a lock on which other threads have priority over workers"),
             ("wakeup", "when a worker steps an engine that waits, and the generation of memory changes"),
+            ("inspect", "parts of a tree of state, for display"),
             ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
             ("interrupts", "delivery of a function's interrupt by MSI"),
             ("state", "versioned types of saved state, and the trait of the units that have one"),
@@ -94,6 +95,7 @@ const CRATES: &[Crate] = &[
             ("guc", "the GuC: messages, contexts, scheduling, provisioning"),
             ("card", "the whole card: accesses, resets, files of its BARs"),
             ("decode", "disassembly of commands, context images and messages"),
+            ("state_tree", "the state of the card as a tree, decoded"),
         ],
     ),
     (

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod clock;
+pub mod decoder;
 mod engine_clock;
 mod engine_control;
 mod frequency;
@@ -35,7 +36,7 @@ use crate::context_image;
 use crate::doorbell::{DoorbellRegister, Doorbells};
 use crate::execlist::buffer::CsbPort;
 use crate::generation::{Die, Generation};
-use crate::heci::Heci;
+use crate::heci::{self, Heci};
 use crate::host::{Clock, FUNCTIONS, Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
@@ -43,7 +44,7 @@ use crate::oa::Observation;
 use crate::pcode::Pcode;
 use crate::profile::{CardProfile, GucVersions, Unmodelled};
 use crate::registers::{
-    Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
+    Access, Decoded, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
     RegisterFile, ResetRegister, Unit, XeHpg,
 };
 use crate::residency::{Awake, Residency};
@@ -350,6 +351,14 @@ impl Gt {
         }
     }
 
+    /// The value of a register with side effects.
+    pub(crate) fn live_value(&self, function: Function, offset: u32, decoded: &Decoded) -> u32 {
+        match decoded.register.kind {
+            Kind::Live(live) => live.read(self, Access { function, offset, decoded }),
+            _ => 0,
+        }
+    }
+
     /// Writes the bits in `lanes` of a register with side effects. In a register that stores the written value, the
     /// other bits are written with their current value; this is not atomic with respect to other writes of the register.
     #[inline]
@@ -382,6 +391,16 @@ impl Live {
             }
             Live::Reset(register) => register == ResetRegister::GuCntl,
             Live::Clock(_) | Live::Guc(_) | Live::Heci(_) => false,
+        }
+    }
+
+    /// Returns whether a read at `offset` changes something: it takes a snapshot of interrupts, clears a bit, or takes a message.
+    pub(crate) fn read_has_effect(self, offset: u32) -> bool {
+        match self {
+            Live::Doorbell(register) => register == DoorbellRegister::InterruptStatus,
+            Live::Heci(_) => heci::takes_message(offset % heci::WINDOW_BYTES),
+            Live::Interrupt(register) => register == InterruptRegister::Bank,
+            _ => false,
         }
     }
 

@@ -61,6 +61,7 @@ mod residency;
 #[doc(hidden)]
 #[doc(hidden)]
 pub mod sensors;
+mod state_tree;
 #[doc(hidden)]
 pub mod topology;
 #[doc(hidden)]

@@ -13,7 +13,7 @@ pub const DATA1: u32 = 0x13_812c;
 
 /// The mailbox (xe: xe_pcode_api.h).
 #[bitfield(u32)]
-struct Mailbox {
+pub(crate) struct Mailbox {
     /// Command; the error code of the last command, when it has run.
     command: u8,
     /// Parameter 1.

@@ -8,9 +8,11 @@ pub mod cell;
 pub mod epoch;
 pub mod region;
 pub mod span;
+mod without_messages;
 
 pub use access::Zeroed;
 pub use cell::CellValue;
 pub use span::{CopyError, Span, SpanError};
+pub use without_messages::WithoutMessages;
 
 pub use crate::host::Access;

@@ -9,6 +9,7 @@ mod description;
 mod dwords;
 mod file;
 mod function;
+mod layout;
 mod row;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use description::{
 pub use dwords::{read_dwords, write_dwords};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;
+pub use layout::{Layout, Layouts, inspect_registers, layout_of};
 pub use row::{Copies, Family, Kind, Register, Replicated, name_at};
 pub use touches::{Touched, Touches};
 pub use unit::{Access, Unit};

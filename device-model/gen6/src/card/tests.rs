@@ -3,6 +3,7 @@
 
 mod aperture;
 mod configuration;
+mod inspect;
 mod saved;
 
 use arctic_base::gpu::{Gpu, Model};

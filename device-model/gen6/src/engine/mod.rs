@@ -6,6 +6,7 @@ mod blit;
 mod context;
 mod control;
 mod flush;
+mod inspect;
 mod predicate;
 mod registers;
 pub mod saved;

@@ -74,9 +74,22 @@ impl Engine {
     }
 
     /// Start and size of the ring in bytes.
-    fn ring(&self, gt: &Gt) -> (u32, u32) {
+    pub(super) fn ring(&self, gt: &Gt) -> (u32, u32) {
         let pages = CTL_PAGES.get(self.value(gt, CTL)).saturating_add(1);
         (self.value(gt, START), pages.saturating_mul(PAGE))
+    }
+
+    /// Address of the next command, and where it is fetched.
+    pub(super) fn position(&self, gt: &Gt) -> (u32, Fetch) {
+        if let Some(batch) = self.batch {
+            let space = if batch.ppgtt { self.ppgtt(gt) } else { Space::Ggtt };
+            return (batch.next, Fetch { space, ring: None });
+        }
+        let (start, size) = self.ring(gt);
+        let head = HEAD_OFFSET.of(HEAD_OFFSET.get(self.value(gt, HEAD)));
+        // A head beyond the ring is taken as its offset in it.
+        let at = start.wrapping_add(head.checked_rem(size).unwrap_or(0));
+        (at, Fetch { space: Space::Ggtt, ring: Some((start, size)) })
     }
 
     /// Executes the next command.
@@ -86,19 +99,7 @@ impl Engine {
         if self.pending.is_some() {
             return self.continue_blit(gt, memory);
         }
-        let (address, fetch) = match self.batch {
-            Some(batch) => {
-                let space = if batch.ppgtt { self.ppgtt(gt) } else { Space::Ggtt };
-                (batch.next, Fetch { space, ring: None })
-            }
-            None => {
-                let (start, size) = self.ring(gt);
-                let head = HEAD_OFFSET.of(HEAD_OFFSET.get(self.value(gt, HEAD)));
-                // A head beyond the ring is taken as its offset in it.
-                let at = start.wrapping_add(head.checked_rem(size).unwrap_or(0));
-                (at, Fetch { space: Space::Ggtt, ring: Some((start, size)) })
-            }
-        };
+        let (address, fetch) = self.position(gt);
         gt.registers.set(self.offset(gt, ACTHD), address);
         gt.registers.set(self.offset(gt, DMA_FADD), address);
         self.publish_batch(gt);

@@ -12,6 +12,7 @@ pub mod engines;
 pub mod fence;
 pub mod fuses;
 pub mod interrupt;
+pub mod layouts;
 pub mod pch;
 pub mod pipe;
 pub mod power;

@@ -97,12 +97,12 @@ impl HeldUnit for HeldGuc<'_> {
 
 impl Card {
     /// Takes the GuC's lock, poisoned or not, for work on behalf of the card.
-    pub(super) fn guc(&self) -> MutexGuard<'_, Guc> {
+    pub(crate) fn guc(&self) -> MutexGuard<'_, Guc> {
         self.guc.lock_for(None)
     }
 
     /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
-    pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
+    pub(crate) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
         self.guc.lock_for(Some(function))
     }
 

@@ -2,6 +2,7 @@
 //! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod inspect;
 mod observation;
 mod parallel;
 mod status;

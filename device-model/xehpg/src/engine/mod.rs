@@ -16,6 +16,7 @@ mod fetch;
 mod flush;
 mod head;
 mod image;
+mod inspect;
 mod lrc;
 mod observation;
 mod remap;

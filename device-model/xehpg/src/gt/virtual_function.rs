@@ -91,7 +91,7 @@ impl Gt {
     }
 
     /// The value of the register at `offset` of `function`, without side effects; 0 if a VF has no such register.
-    pub(super) fn function_value(&self, function: Function, offset: u32) -> u32 {
+    pub(crate) fn function_value(&self, function: Function, offset: u32) -> u32 {
         if function == Function::PF {
             return self.registers.value(offset);
         }

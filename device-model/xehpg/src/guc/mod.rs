@@ -6,6 +6,7 @@ pub mod actions;
 pub mod activity;
 pub mod doorbell;
 pub mod functions;
+pub(crate) mod inspect;
 pub mod load;
 pub mod messages;
 pub mod migration;

@@ -180,7 +180,7 @@ impl Scheduler {
     }
 
     /// Returns the state of an engine.
-    #[cfg(test)]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub fn slot(&self, engine: EngineId) -> &EngineSlot {
         &self.slots[engine.index()]
     }

@@ -33,6 +33,11 @@ const H_CB_WW: u32 = 0x00;
 const H_CSR: u32 = 0x04;
 /// ME_CB_RW: firmware buffer, read window.
 const ME_CB_RW: u32 = 0x08;
+
+/// Returns whether a read at `offset` of a window takes a dword from the firmware's buffer.
+pub fn takes_message(offset: u32) -> bool {
+    offset == ME_CB_RW
+}
 /// ME_CSR_HA: control and status of the firmware, host access.
 const ME_CSR_HA: u32 = 0x0c;
 /// Registers for extended operation memory, which the host provides to the firmware: base, upper base, limit.

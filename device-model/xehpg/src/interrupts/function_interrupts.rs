@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use arctic_base::inspect::Inspector;
 use arctic_base::interrupts::Delivery;
 
 use super::sources::InterruptMap;
@@ -11,7 +12,7 @@ use crate::hardware_error::Severity;
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
 use crate::state::{RestoreError, SaveError, SaveState};
-use crate::topology::EngineId;
+use crate::topology::{EngineId, EngineTable};
 
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {
@@ -116,6 +117,11 @@ impl Interrupts {
     /// Value of the enable or mask register at `offset`, for tests: the card reads the copies ([`Interrupts::write_with`]).
     pub fn enable_or_mask(&self, offset: u32) -> u32 {
         self.delivery.with(|tree| tree.enable_or_mask(offset))
+    }
+
+    /// Shows the tree ([`Tree::inspect`]).
+    pub fn inspect(&self, engines: EngineTable, to: &mut Inspector<'_>) {
+        self.delivery.with(|tree| tree.inspect(engines, to));
     }
 
     /// Changes the tree and sends the MSI that results from the change ([`Delivery::change`]).

@@ -26,5 +26,6 @@ pub use event::{
 };
 pub use function_interrupts::Interrupts;
 pub use sources::{InterruptMap, XE_HPG_INTERRUPTS};
+pub(crate) use tree::MasterTile;
 pub(crate) use tree::error_bit;
 pub use tree::{MOST_SAVED_BYTES, SavedTree};

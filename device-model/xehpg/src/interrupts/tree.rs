@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
+mod inspect;
+
 use arctic_base::interrupts::Sources;
 use arctic_sriov::number::count;
 use bitfield_struct::bitfield;
@@ -32,7 +34,7 @@ impl Identity {
 
 /// DG1_MSTR_TILE_INTR. The GFX_MSTR_IRQ of a VF has the enable too.
 #[bitfield(u32)]
-pub(super) struct MasterTile {
+pub(crate) struct MasterTile {
     /// The tile has something to report.
     pub tile_0: bool,
     #[bits(30)]

@@ -7,6 +7,7 @@ mod atomic;
 pub mod ccs;
 mod gam;
 pub mod ggtt;
+pub mod inspect;
 pub mod layout;
 pub mod ppgtt;
 pub mod saved;
@@ -14,8 +15,8 @@ pub mod storage;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tlb;
-mod without_messages;
 
+use std::fmt;
 use std::ops::Range;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -24,6 +25,7 @@ use std::sync::{Arc, OnceLock};
 pub use arctic_base::memory::{Access, CellValue, CopyError, Span, SpanError, Zeroed, cell, region, span};
 
 use crate::gate::lmtt::{self, Lmtt, LmttFault};
+use arctic_base::memory::WithoutMessages;
 use arctic_base::memory::epoch::{Epochs, StepFunctions};
 use vm_memory::VolatileSlice;
 
@@ -36,7 +38,6 @@ use ppgtt::PageTableFormat;
 use region::SharedRegion;
 use storage::{FRAME, FrameBacking, Storage};
 pub use tlb::Tlb;
-use without_messages::WithoutMessages;
 
 /// An address space of the GT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,6 +61,15 @@ pub struct Fault {
     pub reason: FaultReason,
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { space, address, access, reason } = self;
+        let space = if *space == Space::Ggtt { "GGTT" } else { "PPGTT" };
+        let access = if *access == Access::Write { "write" } else { "read" };
+        write!(f, "{access} at {address:#x} of the {space}: {reason}")
+    }
+}
+
 /// Reason of a failed translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultReason {
@@ -78,6 +88,19 @@ pub enum FaultReason {
     NotOwned,
     /// No local memory is provisioned to the function at this address (V13-101).
     NotGiven,
+}
+
+impl fmt::Display for FaultReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultReason::NotPresent { level } => write!(f, "the entry of level {level} is not present"),
+            FaultReason::ReadOnly => f.write_str("the page is read-only"),
+            FaultReason::OutsideLocal => f.write_str("the entry's address is outside local memory"),
+            FaultReason::NotMapped => f.write_str("the guest's VMM does not map the address"),
+            FaultReason::NotOwned => f.write_str("the page belongs to another function"),
+            FaultReason::NotGiven => f.write_str("the function has no local memory there"),
+        }
+    }
 }
 
 /// Memory regions that the VMM of one virtual function maps.
@@ -218,6 +241,12 @@ impl Memory {
         let functions = &self.steps[unit.into().index()];
         debug_assert!(!functions.contains(ALL_FUNCTIONS), "the unit's last step has not ended");
         self.views_of(true, Some(Step(functions)))
+    }
+
+    /// The same as [`Memory::step_views`], without messages to a function's client ([`Memory::views_without_messages`]).
+    #[allow(clippy::indexing_slicing, reason = "UnitId::index is below MAX_UNITS")]
+    pub fn unit_views_without_messages(&self, unit: impl Into<UnitId>) -> GuestMappings<'_> {
+        self.views_of(false, Some(Step(&self.steps[unit.into().index()])))
     }
 
     /// Returns whether the current step of `unit` may use memory of `functions` (one bit each) by translations or

@@ -7,13 +7,13 @@ use super::tlb::{Backing, Page, Tlb};
 use crate::host::Function;
 
 /// Bits of an index into a table, whose entries have [`ENTRY_BYTES`].
-const INDEX_BITS: u32 = 9;
-const ENTRY_BYTES: u64 = 8;
+pub(super) const INDEX_BITS: u32 = 9;
+pub(super) const ENTRY_BYTES: u64 = 8;
 /// Address bits within a 4 KiB page, and within a 64 KiB page.
-const SHIFT_4K: u32 = 12;
-const SHIFT_64K: u32 = 16;
+pub(super) const SHIFT_4K: u32 = 12;
+pub(super) const SHIFT_64K: u32 = 16;
 /// Bits of an index into a compact table.
-const COMPACT_INDEX_BITS: u32 = 5;
+pub(super) const COMPACT_INDEX_BITS: u32 = 5;
 
 /// A directory level.
 pub struct Level {

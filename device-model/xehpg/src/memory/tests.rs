@@ -16,6 +16,7 @@ use crate::generation::XE_HPG;
 use crate::host::{ALL_FUNCTIONS, Access, DmaFault};
 
 mod functions;
+mod inspect;
 mod invalidation;
 mod walks;
 mod window;

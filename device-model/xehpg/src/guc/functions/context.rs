@@ -10,9 +10,10 @@ use crate::guc::messages::klv;
 use crate::host::Function;
 use crate::memory::Gam;
 use crate::topology::EngineClass;
+use serde::Serialize;
 
 /// A registered context: the function that registered it, and that function's own id of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct GucContextId {
     /// The function.
     pub function: Function,
@@ -23,18 +24,21 @@ pub struct GucContextId {
 /// Context ids are 0..=65534 (xe: GUC_ID_MAX).
 pub const MAX_ID: u32 = 65534;
 /// Scheduling policies of a context; times in nanoseconds of engine time ([`crate::gt::EngineClock`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Policies {
     /// Priority, 0 = highest; less than [`PRIORITIES`].
     pub priority: u8,
     /// Time slice; 0 = unlimited.
+    #[serde(rename = "quantum_ns")]
     pub quantum: u64,
     /// Preemption timeout: maximum time to leave an engine before the engine is reset; 0 = unlimited.
+    #[serde(rename = "preemption_timeout_ns")]
     pub preemption_timeout: u64,
     /// At the end of its time slice, the context is preempted even if no other context waits. It is queued again; if
     /// it exceeds its preemption timeout, it is reset.
     pub preempt_to_idle: bool,
     /// Frequency hint in MHz for SLPC; has no effect on the emulated engines.
+    #[serde(rename = "frequency_mhz")]
     pub frequency: u32,
 }
 
@@ -75,7 +79,8 @@ impl Policies {
 }
 
 /// Scheduling state of a context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Home {
     /// Neither queued nor on an engine: it has no work, is not enabled, or is paused.
     Rest,

@@ -2,6 +2,8 @@
 //! CT buffers: the two message rings between host and GuC, with their descriptors (contract B.6, K.7).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+mod inspect;
+
 use std::collections::VecDeque;
 
 use arctic_sriov::number::count;

@@ -5,9 +5,10 @@
 use crate::guc::functions::context::GucContextId;
 use crate::guc::functions::queue::InstanceState;
 use crate::host::Function;
+use serde::Serialize;
 
 /// The context that holds an engine, or that was loaded on it last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct EngineSlot {
     /// The context.
     pub context: Option<GucContextId>,
@@ -20,10 +21,12 @@ pub struct EngineSlot {
     /// The member is loaded on the engine.
     pub loaded: bool,
     /// End of the time slice, in ns of engine time; `None` if unlimited.
+    #[serde(rename = "slice_end_ns")]
     pub slice_end: Option<u64>,
     /// Preemption has been requested.
     pub leaving: bool,
     /// Preemption deadline, in ns of engine time.
+    #[serde(rename = "leave_by_ns")]
     pub leave_by: Option<u64>,
     /// Preemption has been requested because the function's turn has ended.
     pub evicted: bool,

@@ -10,12 +10,13 @@ use crate::host::{Access, DmaFault, DmaView};
 
 /// A view through which no message is sent. An access that would be one fails, and counts as unanswered: it is to be made again
 /// by a thread that may wait for the client.
-pub(super) struct WithoutMessages {
+pub struct WithoutMessages {
     view: Arc<dyn DmaView>,
     refused: AtomicBool,
 }
 
 impl WithoutMessages {
+    /// Accesses `view`.
     pub fn new(view: Arc<dyn DmaView>) -> WithoutMessages {
         WithoutMessages { view, refused: AtomicBool::new(false) }
     }
