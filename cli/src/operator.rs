@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The operator socket of a served card: `arctic status`, `arctic trace`, `arctic inject` and `arctic vf` are its clients.
+//! The operator socket of a served card: `arctic status`, `arctic top`, `arctic inspect`, `arctic trace`, `arctic inject` and
+//! `arctic vf` are its clients.
 //!
 //! A client sends requests, one JSON object per line with the name of the request in `request`. Each is answered by one
 //! line, `{"ok": ANSWER}` or `{"error": SENTENCE}`, in order. A line that is not a request is answered with an error, and
@@ -45,6 +46,15 @@ const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 })
 pub enum Request {
     /// Reads the state of the card. The answer is a [`Status`].
     Status {},
+    /// Reads a part of the card's state. The answer is a [`Node`](arctic_device_model::inspect::Node).
+    Inspect {
+        /// Names that lead to the part, separated by `/`; empty for the whole tree.
+        #[serde(default)]
+        path: String,
+        /// Levels of parts below it.
+        #[serde(default)]
+        depth: u8,
+    },
     /// Subscribes to the card's events. The answer is a [`Heading`](crate::capture::Heading). Refused if no event of the
     /// card can pass the filter.
     Trace {

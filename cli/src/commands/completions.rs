@@ -31,8 +31,54 @@ fn script(shell: Shell) -> String {
     let mut program = clap::Command::new("arctic").version(super::VERSION).propagate_version(true).subcommands(shown);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "arctic", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
+    with_paths(shell, &String::from_utf8_lossy(&script))
 }
+
+/// Adds the completion of the paths of `arctic inspect`, for which the running card is asked.
+fn with_paths(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::Bash => format!("{script}{BASH_PATHS}"),
+        Shell::Fish => format!("{script}{FISH_PATHS}"),
+        // The operand of the generated script gets a function instead of file names.
+        Shell::Zsh => format!("{ZSH_PATHS}{}", script.replace(ZSH_OPERAND.0, ZSH_OPERAND.1)),
+        _ => script.to_owned(),
+    }
+}
+
+const BASH_PATHS: &str = r#"
+_arctic_with_paths() {
+    if [[ ${COMP_WORDS[1]} == inspect && $COMP_CWORD -gt 1 && $2 != -* ]]; then
+        local card=()
+        [[ $COMP_CWORD -gt 2 && -e ${COMP_WORDS[2]} ]] && card=("${COMP_WORDS[2]}")
+        COMPREPLY=($(arctic inspect "${card[@]}" --complete "$2" 2>/dev/null))
+        if [[ ${#COMPREPLY[@]} -gt 0 ]]; then
+            compopt -o nospace
+            return
+        fi
+    fi
+    _arctic "$@"
+}
+complete -F _arctic_with_paths -o bashdefault -o default arctic
+"#;
+
+const FISH_PATHS: &str = r#"
+complete -c arctic -n "__fish_seen_subcommand_from inspect" -a "(arctic inspect --complete (commandline -ct) 2>/dev/null)"
+"#;
+
+const ZSH_PATHS: &str = r#"#compdef arctic
+
+_arctic_paths() {
+    local -a paths
+    paths=(${(f)"$(arctic inspect --complete "$PREFIX" 2>/dev/null)"})
+    compadd -S '' -a paths || _files
+}
+
+"#;
+
+const ZSH_OPERAND: (&str, &str) = (
+    "'::path -- Names that lead to a part of the state, separated by /:_default'",
+    "'::path -- Names that lead to a part of the state, separated by /:_arctic_paths'",
+);
 
 #[cfg(test)]
 mod tests {
@@ -50,6 +96,19 @@ mod tests {
             }
             assert!(script.contains("socket-group"), "{shell}: options of a command");
         }
+    }
+
+    /// Scripts complete the paths of `inspect` by the running card.
+    #[test]
+    fn scripts_complete_paths_by_the_running_card() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let script = script(shell);
+            assert!(
+                script.contains("inspect --complete") || script.contains("inspect \"${card[@]}\" --complete"),
+                "{shell}"
+            );
+        }
+        assert!(script(Shell::Zsh).contains(ZSH_OPERAND.1));
     }
 
     /// The values that a user may mean are offered: built-in cards, names of errors and engines. Scripts of fish have

@@ -63,7 +63,11 @@ const FILES: [(&str, &[&str], &str); 6] = [
     ("~/.cache/arctic/parts", GUESTS, "Downloaded components, a directory each."),
     ("~/.cache/arctic/runs", GUESTS, "Logs of the last runs, a directory each."),
     ("DIR/pf.sock, DIR/vf1.sock ...", &["serve"], "The sockets of the functions, for VMMs."),
-    ("DIR/operator/operator.sock", &["serve", "status", "trace", "inject", "vf"], "The socket of the operator."),
+    (
+        "DIR/operator/operator.sock",
+        &["serve", "status", "top", "inspect", "trace", "inject", "vf"],
+        "The socket of the operator.",
+    ),
     (
         "DIR/report.json",
         &["serve"],

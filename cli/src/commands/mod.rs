@@ -12,6 +12,7 @@ mod fidelity;
 mod firmware;
 mod igt;
 mod inject;
+mod inspect;
 mod layout;
 mod logging;
 mod man;
@@ -140,6 +141,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Status(status::StatusArgs),
     Top(top::TopArgs),
+    Inspect(inspect::InspectArgs),
     Trace(trace::TraceArgs),
     Inject(inject::InjectArgs),
     Vf(vf::VfArgs),
@@ -197,6 +199,7 @@ pub fn run() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Top(arguments) => top::run(&arguments).map(done),
+        Command::Inspect(arguments) => inspect::run(&arguments).map(done),
         Command::Trace(arguments) => trace::run(&arguments).map(done),
         Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Vf(arguments) => vf::run(&arguments).map(done),

@@ -16,7 +16,7 @@ use self::table::Table;
 use super::layout;
 use super::quantity::quantity;
 use super::stdout;
-use super::watch::watch;
+use super::watch::{REDRAW, watch};
 use crate::operator::{Connection, Failure, Request};
 
 /// Show the state of a card served by `arctic serve`, or of that of `arctic boot`: its functions, their resources and
@@ -43,9 +43,6 @@ pub struct StatusArgs {
 
 /// Version of the JSON document: raised if a member changes its meaning or is removed.
 const SCHEMA: u32 = 1;
-
-/// Moves the cursor to the first column of the first line and clears the screen from there (ECMA-48: CUP, ED).
-const REDRAW: &str = "\x1b[H\x1b[J";
 
 /// Requests the status of the card and prints it, once or until a signal arrives.
 pub fn run(arguments: &StatusArgs) -> Result<()> {

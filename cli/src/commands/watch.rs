@@ -14,6 +14,9 @@ use signal_hook::iterator::Signals;
 use super::stdout::complain;
 use crate::operator::Failure;
 
+/// Moves the cursor to the first column of the first line and clears the screen from there (ECMA-48: CUP, ED).
+pub const REDRAW: &str = "\x1b[H\x1b[J";
+
 /// Receives a message when a signal arrives that ends the program.
 pub fn stop_signal() -> Result<Receiver<()>> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::gpu::{CaptureProgress, WalkerCapture, WalkerRequest};
+use arctic_device_model::inspect;
 use arctic_device_model::trace::{Filter, Subscription};
 use arctic_gpu::pci::PciDevice;
 use arctic_gpu::vfio_user::socket::{self, SocketPath};
@@ -71,6 +72,10 @@ impl Backend for CardBackend {
         let card = self.served.card();
         let answer = match request {
             Request::Status {} => to_raw_value(&card.status()),
+            Request::Inspect { path, depth } => {
+                let path = inspect::Path::new(&path)?;
+                to_raw_value(&card.inspect(&path, depth).map_err(|missing| missing.to_string())?)
+            }
             Request::Inject { error } if card.raise_hardware_error(&error) => to_raw_value(&Raised { raised: error }),
             Request::Inject { error } => return Err(format!("the card has no error {error:?}")),
             Request::Errors {} => to_raw_value(&json!({ "errors": card.hardware_errors() })),

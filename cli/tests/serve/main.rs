@@ -5,6 +5,7 @@
 mod captures;
 mod faults;
 mod folder;
+mod inspect;
 mod limits;
 mod neighbours;
 mod operator;
