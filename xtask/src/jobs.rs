@@ -83,6 +83,20 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- busy_time"],
     },
     Job {
+        name: "hang",
+        minutes: 1,
+        tests: "the script of docs/debugging.md finds which of three functions hangs which engine at which command",
+        paths: &[
+            "docs/debugging.md",
+            "device-model/base/src/inspect/",
+            "device-model/xehpg/src/engine/inspect.rs",
+            "cli/src/commands/inspect.rs",
+        ],
+        steps: &[
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- finds_the_function",
+        ],
+    },
+    Job {
         name: "compute",
         minutes: 12,
         tests: "kernels of OpenCL and Level Zero on seven VFs and in four guests; shares of an engine; 80 killed processes and 20 \

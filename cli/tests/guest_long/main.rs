@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 mod busy;
+mod hang;
 mod kernels;
 mod own_guest;
 
