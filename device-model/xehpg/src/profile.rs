@@ -26,59 +26,80 @@ const GIB: u64 = 1 << 30;
 
 /// Properties that differ between cards of a generation. Parsed from a card file; every value is validated while
 /// parsing, also against the die, and an error states the expected values.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
-// The derived function is `CardProfile::deserialize`; the implementation of the trait calls it and checks the result.
-#[serde(remote = "Self", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CardProfile {
-    #[serde(default)]
     family: Family,
     /// Display name.
-    #[serde(deserialize_with = "name")]
     pub name: String,
     /// The die.
-    #[serde(default = "default_die", deserialize_with = "die")]
     pub die: &'static Die,
     /// PCI device ID; the first of the die, if a card file has none.
-    #[serde(default = "no_device", deserialize_with = "device")]
     pub device: u16,
     /// Size of local memory in bytes, a multiple of 1 GiB.
-    #[serde(deserialize_with = "local_memory")]
     pub local_memory: u64,
     /// PCI revision, which encodes the die's stepping (xe: xe_step.c).
-    #[serde(deserialize_with = "revision")]
     pub revision: u8,
     /// Number of virtual functions; 0 is a card without SR-IOV.
-    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
     pub total_vfs: u8,
     /// How VFs access the GGTT.
-    #[serde(default)]
     pub ggtt: GgttAccess,
     /// How VFs access their local memory.
-    #[serde(default)]
     pub vf_local_memory: VfLocalMemory,
     /// Resources of each VF if no PF driver provisions the card.
-    #[serde(default)]
     pub provision: Provision,
     /// What happens to contexts of user space with commands that the model does not execute.
-    #[serde(default)]
     pub unmodelled: Unmodelled,
     /// Limits on the process resources that clients of a served card may consume.
-    #[serde(default)]
     pub limits: Limits,
     /// Units that the fuses leave enabled.
     pub fuses: Fuses,
     /// Frequency limits of the GT.
     pub frequency: Frequency,
     /// Power that the card's sensors report; that of a Flex 170, if a card file has none.
-    #[serde(default = "flex_170_power", deserialize_with = "power")]
     pub power: Power,
     /// Interface of the GuC that a card without a PF driver claims; the default of the model, if a card file has none.
-    #[serde(default)]
     pub guc: GucVersions,
     /// Versions of the firmware in flash; those of a Flex 170, if a card file has none.
-    #[serde(default = "flex_170_firmware")]
     pub firmware: FirmwareVersions,
+}
+
+/// The keys of a card file, each checked for itself.
+#[derive(serde::Deserialize)]
+#[serde(remote = "CardProfile", deny_unknown_fields)]
+struct Unchecked {
+    #[serde(default)]
+    family: Family,
+    #[serde(deserialize_with = "name")]
+    name: String,
+    #[serde(default = "default_die", deserialize_with = "die")]
+    die: &'static Die,
+    #[serde(default = "no_device", deserialize_with = "device")]
+    device: u16,
+    #[serde(deserialize_with = "local_memory")]
+    local_memory: u64,
+    #[serde(deserialize_with = "revision")]
+    revision: u8,
+    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
+    total_vfs: u8,
+    #[serde(default)]
+    ggtt: GgttAccess,
+    #[serde(default)]
+    vf_local_memory: VfLocalMemory,
+    #[serde(default)]
+    provision: Provision,
+    #[serde(default)]
+    unmodelled: Unmodelled,
+    #[serde(default)]
+    limits: Limits,
+    fuses: Fuses,
+    frequency: Frequency,
+    #[serde(default = "flex_170_power", deserialize_with = "power")]
+    power: Power,
+    #[serde(default)]
+    guc: GucVersions,
+    #[serde(default = "flex_170_firmware")]
+    firmware: FirmwareVersions,
 }
 
 /// Value of the key `family` of a card file, which other families have too.
@@ -103,7 +124,7 @@ pub enum Unmodelled {
 
 impl<'de> Deserialize<'de> for CardProfile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let mut profile = CardProfile::deserialize(from)?;
+        let mut profile = Unchecked::deserialize(from)?;
         if profile.device == no_device() {
             profile.device = profile.die.devices[0];
         }
