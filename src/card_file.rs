@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::header::Identity;
 use rustix::fs::{Mode, OFlags, open};
 use serde::Deserialize;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// Maximum size of a card file in bytes.
 const LONGEST: u64 = 1 << 20;
@@ -115,7 +116,14 @@ pub enum CardFileError {
         card: String,
     },
     /// The file cannot be read.
-    #[error("cannot read card file {card}: {error}")]
+    #[error(
+        "cannot read card file {card}: {error}{}",
+        if built_in(card).is_some() {
+            "; it comes before the built-in card of this name: rename it, or run the command in another directory"
+        } else {
+            ""
+        }
+    )]
     Unreadable {
         /// The file.
         card: String,
@@ -151,7 +159,7 @@ pub fn load(card: &str) -> Result<CardFile, CardFileError> {
     let path = Path::new(card);
     // A file takes precedence over a built-in card of the same name.
     if !path.exists()
-        && let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == card)
+        && let Some((name, text)) = built_in(card)
     {
         return parse(name, text);
     }
@@ -163,6 +171,11 @@ pub fn load(card: &str) -> Result<CardFile, CardFileError> {
     }
 }
 
+/// Name and text of a built-in card.
+fn built_in(card: &str) -> Option<&'static (&'static str, &'static str)> {
+    BUILT_IN.iter().find(|(name, _)| *name == card)
+}
+
 /// Reads a regular file. Other file types are rejected: reading a FIFO may block, and a device may return unlimited
 /// data.
 fn read(path: &Path) -> io::Result<String> {
@@ -171,11 +184,11 @@ fn read(path: &Path) -> io::Result<String> {
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    let mut text = String::new();
-    if file.take(LONGEST + 1).read_to_string(&mut text)? as u64 > LONGEST {
+    let mut text = Vec::new();
+    if file.take(LONGEST + 1).read_to_end(&mut text)? as u64 > LONGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {LONGEST} bytes")));
     }
-    Ok(text)
+    String::from_utf8(text).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "no text: expected a TOML document"))
 }
 
 /// A family of GPUs.
@@ -232,7 +245,15 @@ impl Source<'_> {
     }
 
     fn wrong(self, error: &toml::de::Error, family: Option<&'static str>) -> CardFileError {
-        self.wrong_at(error.span().map(|span| span.start), family, error.message())
+        let span = error.span();
+        let message = without_types(error.message());
+        let keys = DeTable::parse(self.text).ok();
+        let key = span.as_ref().and_then(|span| key_at(keys.as_ref()?.get_ref(), span));
+        let message = match key.filter(|key| !message.contains(key.as_str())) {
+            Some(key) => format!("{key}: {message}"),
+            None => message,
+        };
+        self.wrong_at(span.map(|span| span.start), family, &message)
     }
 
     /// The error with this message at an offset in the text.
@@ -240,6 +261,36 @@ impl Source<'_> {
         let line = at.and_then(|at| self.text.get(..at)).map(|before| before.matches('\n').count() + 1);
         CardFileError::Wrong { file: self.file.into(), line, family, message: one_sentence(message) }
     }
+}
+
+/// The key of the innermost value that contains the range of the text.
+fn key_at(keys: &DeTable<'_>, at: &Range<usize>) -> Option<String> {
+    let contains = |span: Range<usize>| span.start <= at.start && at.end <= span.end;
+    keys.iter().find_map(|(key, value)| {
+        let within = match value.get_ref() {
+            DeValue::Table(table) => key_at(table, at),
+            DeValue::Array(values) => values.iter().find_map(|value| key_at(value.get_ref().as_table()?, at)),
+            _ => None,
+        };
+        within.or_else(|| (contains(key.span()) || contains(value.span())).then(|| key.get_ref().to_string()))
+    })
+}
+
+/// What the parser's messages call the types of this program, and a user of a card file does not know.
+const TYPES: [(&str, &str); 4] = [
+    ("u8", "a number from 0 to 255, like 8 or 0x08"),
+    ("u16", "a number from 0 to 65535, like 0x56c0"),
+    ("u32", "a number from 0 to 4294967295"),
+    ("u64", "a number, like 8 or 0x08"),
+];
+
+/// A message of the parser with words in place of the type that was expected.
+fn without_types(message: &str) -> String {
+    const EXPECTED: &str = "expected ";
+    let Some((found, expected)) = message.rsplit_once(EXPECTED) else { return message.to_owned() };
+    let words = TYPES.into_iter().find(|(name, _)| *name == expected).map_or(expected, |(_, words)| words);
+    let words = if words.starts_with("struct ") { "a section of keys" } else { words };
+    format!("{found}{EXPECTED}{words}")
 }
 
 /// Formats the parser's message as one line of limited length without control characters. The message may quote
@@ -374,10 +425,19 @@ mod tests {
             ("= \"16GiB\"", "= \"17GiB\"", "\"1GiB\" to \"16GiB\""),
             ("= \"16GiB\"", "= \"512MiB\"", "a number of GiB"),
             ("\"dg2-g10\"", "\"dg2-g12\"", "\"dg2-g10\" or \"dg2-g11\""),
-            ("device = 0x56c0", "device = 0x156c0", "u16"),
+            (
+                "device = 0x56c0",
+                "device = 0x156c0",
+                "device: invalid value: integer `87744`, expected a number from 0 to 65535",
+            ),
             ("device = 0x56c0", "device = 0", "a PCI device ID of the die"),
             ("= \"16GiB\"", "= 16", "expected a string"),
             ("revision = 8", "revision = 3", "8 (C0)"),
+            (
+                "revision = 8",
+                "revision = \"C0\"",
+                "revision: invalid type: string \"C0\", expected a number, like 8 or 0x08",
+            ),
             ("revision = 8", "revison = 8", "expected one of `family`, `name`"),
             ("0xffffffff", "0x100000000", "0x1 to 0xffffffff"),
             ("vebox_mask = 0x3 ", "vebox_mask = 0x10 ", "0x1 to 0xf"),
@@ -386,7 +446,7 @@ mod tests {
             ("rp0 = 2050", "rp0 = 2040", "a multiple of 50 MHz"),
             ("rp0 = 2050", "rp0 = = 2050", ""),
             ("total_vfs = 31", "total_vfs = 64", "1 to 63, or 0"),
-            ("total_vfs = 31", "total_vfs = \"31\"", "expected u64"),
+            ("total_vfs = 31", "total_vfs = \"31\"", "total_vfs: invalid type: string \"31\", expected a number"),
             ("ggtt = \"mapped\"", "ggtt = \"fast\"", "`mapped` or `trapped`"),
             ("vf_local_memory = \"mapped\"", "vf_local_memory = \"fast\"", "`mapped` or `trapped`"),
             ("unmodelled = \"skip\"", "unmodelled = \"hang\"", "`skip` or `fault`"),
@@ -396,7 +456,11 @@ mod tests {
             ("\"101.0.1.3185\"", "\"256.0.1.3185\"", "a version of four numbers"),
             ("\"101.651.1\"", "\"101.651.-1\"", "a version of three numbers"),
             ("code = [0x14, ", "code = [", "an array of length 8"),
-            ("code = [0x14, ", "code = [0x114, ", "u8"),
+            (
+                "code = [0x14, ",
+                "code = [0x114, ",
+                "code: invalid value: integer `276`, expected a number from 0 to 255",
+            ),
             ("# [provision]", "[provision]\nlocal_memory = \"3MiB\"", "a multiple of 2 MiB up to 16 GiB"),
             ("# [provision]", "[provision]\nggtt = \"4097MiB\"", "below 4 GiB"),
             ("# [provision]", "[provision]\ncontexts = 0", "1 to 65535"),
@@ -409,7 +473,7 @@ mod tests {
             ("# [limits]", "[limits]\nmapped_in_all = \"65TiB\"", "\"1GiB\" to \"64TiB\""),
             ("# [limits]", "[limits]\nmapped_in_all = \"18446744073709551615TiB\"", "\"1GiB\" to \"64TiB\""),
             ("# [limits]", "[limits]\nmapped = \"1024MiB\"", "\"1GiB\" to \"64TiB\""),
-            ("# [limits]", "[limits]\nmapped = 1", "expected a string"),
+            ("# [limits]", "[limits]\nmapped = 1", "mapped: invalid type: integer `1`, expected a string"),
             ("# [limits]", "[limits]\nmappings = 15", "a number from 16 to 65535"),
             ("# [limits]", "[limits]\nmappings_in_all = 65536", "a number from 16 to 65535"),
             ("# [limits]", "[limits]\ndescriptors = 15", "a number from 16 to 65535"),
@@ -520,8 +584,25 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         assert!(message().ends_with("not a regular file"), "{}", message());
         std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, [0x7f, 0xff]).unwrap();
+        assert!(message().ends_with("card: no text: expected a TOML document"), "{}", message());
         std::fs::write(&path, vec![b'#'; 2 << 20]).unwrap();
         assert!(message().ends_with("larger than 1048576 bytes"), "{}", message());
+    }
+
+    /// A directory or a binary file that has the name of a built-in card.
+    #[test]
+    fn what_hides_a_built_in_card_is_named() {
+        let hidden = |card: &str| {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            CardFileError::Unreadable { card: card.into(), error }.to_string()
+        };
+        assert_eq!(
+            hidden("small"),
+            "cannot read card file small: not a regular file; it comes before the built-in card of this name: rename it, \
+             or run the command in another directory"
+        );
+        assert_eq!(hidden("./small"), "cannot read card file ./small: not a regular file");
     }
 
     #[test]

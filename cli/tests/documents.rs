@@ -84,7 +84,22 @@ fn accepted_keys(text: &str) -> BTreeSet<String> {
     keys.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// docs/card-files.md lists each key that card files accept in each section, and no other.
+/// A value of a type that no key has is refused with the key, what was found, and what is expected, in the words of the page.
+fn check_type_error(text: &str, key: &str) {
+    let without: String = text
+        .lines()
+        .filter(|line| !line.starts_with(&format!("{key} = ")))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let message = card_file::parse("x", &format!("{without}{key} = 1.5\n")).unwrap_err().to_string();
+    let known = message.contains("unknown family");
+    assert!(known || message.contains(&format!(" {key}: ")), "{message}");
+    assert!(message.contains("1.5") && message.contains("expected "), "{message}");
+    for kind in ["u8", "u16", "u32", "u64", "i64", "struct", "enum", "sequence", "map"] {
+        assert!(!message.split(|c: char| !c.is_alphanumeric()).any(|word| word == kind), "{message}");
+    }
+}
+
+/// docs/card-files.md lists each key that card files accept in each section, and no other. Each value is checked.
 #[test]
 fn keys_of_card_files_are_in_the_tables() {
     let page = read("docs/card-files.md");
@@ -112,7 +127,10 @@ fn keys_of_card_files_are_in_the_tables() {
         ("### Frequency", &integrated, "[frequency]\n"),
         ("### Limits", &integrated, "[limits]\n"),
     ] {
-        assert_eq!(table(heading), accepted_keys(&format!("{card}{section}")), "{heading}, {section}");
+        let text = format!("{card}{section}");
+        let keys = accepted_keys(&text);
+        keys.iter().for_each(|key| check_type_error(&text, key));
+        assert_eq!(table(heading), keys, "{heading}, {section}");
     }
     for (text, keys) in [
         ("[power.voltage]\n", &["max", "min"][..]),
@@ -121,6 +139,7 @@ fn keys_of_card_files_are_in_the_tables() {
         ("[firmware.option_rom]\n", &["code", "data"]),
     ] {
         let expected = keys.iter().map(|key| (*key).to_owned()).collect();
+        keys.iter().for_each(|key| check_type_error(&format!("{flex}{text}"), key));
         assert_eq!(accepted_keys(&format!("{flex}{text}")), expected, "{text}");
     }
 }
