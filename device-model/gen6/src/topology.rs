@@ -30,11 +30,11 @@ pub enum EngineClass {
 }
 
 impl EngineClass {
-    /// Name for display.
+    /// Its name in [`FunctionStatus`](arctic_base::status::FunctionStatus).
     pub const fn name(self) -> &'static str {
         match self {
             EngineClass::Render => "render",
-            EngineClass::Video => "video",
+            EngineClass::Video => "video-decode",
             EngineClass::Copy => "copy",
         }
     }

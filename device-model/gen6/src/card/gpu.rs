@@ -2,6 +2,7 @@
 //! The card behind the interface of every GPU. No BAR can be mapped: the registers, the GGTT entries and the aperture
 //! with its changing translation are trapped (G67-068).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -87,21 +88,27 @@ impl Gpu for Card {
     }
 
     fn status(&self) -> Status {
-        let generation = self.gt.generation;
-        let busy = generation.engines().filter(|(engine, _)| !self.gt.engine_idle(*engine));
-        let function =
-            FunctionStatus { on: busy.map(|(_, info)| info.name.to_owned()).collect(), ..FunctionStatus::default() };
-        let engines = generation.engines().map(|(engine, info)| EngineStatus {
-            engine: info.name.to_owned(),
-            function: (!self.gt.engine_idle(engine)).then_some(0),
-            ..EngineStatus::default()
-        });
-        Status {
-            functions: vec![function],
-            engines: engines.collect(),
-            power: Some(self.gt.power_status()),
-            ..Status::default()
+        let mut function = FunctionStatus::default();
+        let mut times = BTreeMap::new();
+        let mut engines = Vec::new();
+        for (engine, info) in self.gt.generation.engines() {
+            let busy = !self.gt.engine_idle(engine);
+            let time = self.gt.busy_time(engine);
+            if busy {
+                function.on.push(info.name.to_owned());
+            }
+            if time != 0 {
+                times.insert(info.class.name().to_owned(), time);
+            }
+            engines.push(EngineStatus {
+                engine: info.name.to_owned(),
+                function: busy.then_some(0),
+                time_ns: Some((time != 0).then_some((0, time)).into_iter().collect()),
+                ..EngineStatus::default()
+            });
         }
+        function.engine_time_ns = Some(times);
+        Status { functions: vec![function], engines, power: Some(self.gt.power_status()), ..Status::default() }
     }
 
     fn trace(&self) -> &Arc<Recorder> {

@@ -145,6 +145,7 @@ impl Card {
             gt.take_restart(slot.id);
             gt.set_in_batch(slot.id, engine.in_batch());
             gt.set_in_command(slot.id, engine.in_command());
+            gt.update_busy(slot.id);
             slot.poll_now();
         }
         drop(accesses);

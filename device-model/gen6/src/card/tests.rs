@@ -6,7 +6,7 @@ mod configuration;
 mod inspect;
 mod saved;
 
-use arctic_base::gpu::{Gpu, Model};
+use arctic_base::gpu::{Gpu, Model, WorkStatus};
 use arctic_base::host::{Function, ManualClock, NullHost};
 use arctic_fidelity::proves;
 
@@ -105,7 +105,6 @@ fn kinds_of_accesses_are_counted_apart() {
 /// A request on the card: a stop of the parser keeps the position, a full reset ends an endless batch.
 #[test]
 fn workers_execute_rings_until_they_are_stopped_or_reset() {
-    use arctic_base::gpu::WorkStatus;
     let card = card();
     for page in 1..8 {
         write(&card, 0, (2 << 20) + page * 4, u32::try_from(page << 12 | 1).unwrap());
@@ -136,6 +135,54 @@ fn workers_execute_rings_until_they_are_stopped_or_reset() {
     assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Idle(None)));
     assert_eq!((read(&card, 0, 0x2_2094), read(&card, 0, 0x2_2034)), (0x55, 8));
     card.quiesce();
+}
+
+/// An engine is busy from the write of its tail until its step has executed the last command, while a command waits, and until
+/// a reset; not while its parser is stopped.
+#[test]
+fn busy_time_is_that_of_commands() {
+    let clock = Arc::new(ManualClock::default());
+    let host = Host {
+        memory: Arc::new(Guest::new(0, 0x1_0000)),
+        interrupts: Arc::new(NullHost),
+        clock: Arc::clone(&clock) as _,
+    };
+    let card = Card::power_on(&ivb(), host);
+    let time = || card.status().functions[0].engine_time_ns.as_ref().unwrap().get("copy").copied();
+    for page in 1..8 {
+        write(&card, 0, (2 << 20) + page * 4, u32::try_from(page << 12 | 1).unwrap());
+    }
+    // MI_NOOP, a load of the batch that starts itself.
+    for (at, dword) in
+        [(0x1000, 0), (0x1004, 0), (0x1008, 0x1880_0000), (0x100c, 0x4000), (0x4000, 0x1880_0000), (0x4004, 0x4000)]
+    {
+        write(&card, 2, at, dword);
+    }
+    for (register, value) in [(0x38, 0x1000), (0x3c, 1)] {
+        write(&card, 0, 0x2_2000 + register, value);
+    }
+    clock.advance(500);
+    assert_eq!(time(), None, "an empty ring");
+    write(&card, 0, 0x2_2030, 8);
+    clock.advance(1000);
+    assert_eq!(time(), Some(1000), "a command that has not been executed");
+    while card.work() == WorkStatus::Busy {}
+    clock.advance(100);
+    assert_eq!(time(), Some(1000), "all commands have been executed");
+    write(&card, 0, 0x2_2030, 16);
+    assert_eq!(card.work(), WorkStatus::Busy);
+    clock.advance(20);
+    assert_eq!(time(), Some(1020), "a batch without an end");
+    write(&card, 0, 0x2_209c, 0x0100_0100);
+    clock.advance(100);
+    assert_eq!(time(), Some(1020), "a parser that is stopped");
+    write(&card, 0, 0x2_209c, 0x0100_0000);
+    clock.advance(3);
+    write(&card, 0, 0x941c, 1 << 3);
+    clock.advance(100);
+    assert_eq!(time(), Some(1023), "a reset");
+    let engines: Vec<_> = card.status().engines.into_iter().map(|engine| engine.time_ns.unwrap()).collect();
+    assert_eq!(engines, [[].into(), [].into(), [(0, 1023)].into()]);
 }
 
 /// Counts MSIs, and has the level of the pin.

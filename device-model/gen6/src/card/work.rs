@@ -46,6 +46,7 @@ impl Card {
     /// A register write may have made `engine` runnable.
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn wake(&self, engine: EngineId) {
+        self.gt.update_busy(engine);
         self.engines[engine.index()].poll_now();
         self.gt.wakeups.post();
     }
@@ -113,6 +114,7 @@ impl Card {
             Outcome::Idle => {}
         }
         gt.set_executing(id, false);
+        gt.update_busy(id);
         gt.update_residency();
         outcome != Outcome::Idle
     }
@@ -129,6 +131,7 @@ impl Card {
             self.gt.trace.record_of_engine(Function::PF, || (name, EventKind::Reset));
         }
         reset();
+        held.iter().for_each(|(slot, _)| self.gt.update_busy(slot.id));
     }
 
     /// GDRST: resets the domains in its value.

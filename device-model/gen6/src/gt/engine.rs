@@ -15,6 +15,7 @@ use crate::registers::engine::{
     PP_DIR_BASE, SLEEP_DISABLED, SLEEP_INDICATOR, TAIL, TAIL_OFFSET, TIMESTAMP_MASK, VALID,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
+use crate::residency::Residency;
 use crate::topology::{EngineClass, EngineId};
 
 impl Unit<Gen6, Gt> for EngineRegister {
@@ -153,6 +154,8 @@ pub(super) struct Activity {
     pub(super) halted: AtomicBool,
     /// The ring was disabled or the engine was reset: execution begins anew at the head.
     pub(super) restart: AtomicBool,
+    /// Time that the engine was not idle, for monitoring.
+    pub(super) busy: Residency,
 }
 
 impl Activity {
@@ -301,6 +304,16 @@ impl Gt {
         let halted = activity.halted.load(Ordering::Acquire);
         let stopped = MODE_STOP.is_set(self.engine_value(engine, MI_MODE));
         !executing && !self.engine_runnable(engine) && (!halted || stopped)
+    }
+
+    /// The engine may have become busy or idle: by a write to a register, at the start or end of a step, by a reset.
+    pub fn update_busy(&self, engine: EngineId) {
+        self.activity(engine).busy.update(self.now(), || !self.engine_idle(engine));
+    }
+
+    /// Time that the engine was not idle since power-on, or since a saved card was restored, in ns.
+    pub fn busy_time(&self, engine: EngineId) -> u64 {
+        self.activity(engine).busy.spent(self.now())
     }
 
     /// Returns whether all engines are idle.

@@ -19,7 +19,7 @@ impl Unit<Gen6, Gt> for PowerRegister {
     fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
         match self {
             PowerRegister::Frequency => CURRENT.of(REQUESTED.get(gt.registers.value(RPNSWREQ))),
-            PowerRegister::Residency => low(gt.residency.slept(gt.now()) / RESIDENCY_NANOSECONDS),
+            PowerRegister::Residency => low(gt.residency.spent(gt.now()) / RESIDENCY_NANOSECONDS),
             _ => gt.registers.value(access.offset),
         }
     }
@@ -63,8 +63,8 @@ impl Gt {
     /// Frequency and sleep, for display.
     pub(crate) fn power_status(&self) -> PowerStatus {
         let mhz = REQUESTED.get(self.registers.value(RPNSWREQ)).saturating_mul(50);
-        let rc6_ns = self.residency.slept(self.now());
-        PowerStatus { mhz: if self.residency.asleep() { 0 } else { mhz }, requested_mhz: mhz, rc6_ns }
+        let rc6_ns = self.residency.spent(self.now());
+        PowerStatus { mhz: if self.residency.is_in() { 0 } else { mhz }, requested_mhz: mhz, rc6_ns }
     }
 
     /// Enters or leaves RC6 after a change of its conditions: RC6 is enabled or requested, nothing keeps the GT awake.

@@ -23,7 +23,7 @@ use crate::registers::pch::GMBUS_STATUS;
 use crate::registers::power::{FORCEWAKE_ACK, FORCEWAKE_MT_ACK, PCODE_READY};
 use crate::registers::render::{MATCHED, SYNC_FLIP_STATUS, SYNC_FLIP_STATUS_1};
 use crate::registers::{Decoded, EngineRegister, Kind, Live, PowerRegister, Scope};
-use crate::residency::Sleep;
+use crate::residency::Spent;
 use crate::sync::IgnorePoison;
 use crate::topology::EngineId;
 
@@ -50,7 +50,7 @@ pub struct SavedGt {
     faults: u32,
     /// The card's time in ns, and times of the card below.
     now: u64,
-    sleep: Sleep,
+    sleep: Spent,
     /// The power controller's table of frequencies.
     frequencies: Vec<u32>,
     /// By index of the engine.
@@ -81,6 +81,7 @@ impl Activity {
             in_command: _,
             halted,
             restart: _,
+            busy: _,
         } = self;
         let Watchdog { since } = watchdog;
         SavedActivity {
@@ -99,6 +100,8 @@ impl Activity {
         self.status.store(*status, Ordering::Release);
         self.watchdog.since.store(*watchdog, Ordering::Release);
         self.halted.store(*halted, Ordering::Release);
+        // The card's time is another one.
+        self.busy.reset();
     }
 }
 
@@ -185,7 +188,7 @@ impl Gt {
     }
 
     /// Replaces the state by a saved one that was checked. No step may be in progress, and no access to a register.
-    /// [`Gt::set_in_batch`] and [`Gt::set_in_command`] must follow, and [`Gt::take_restart`] for each engine.
+    /// [`Gt::set_in_batch`], [`Gt::set_in_command`] and [`Gt::update_busy`] must follow, and [`Gt::take_restart`] for each engine.
     pub fn restore(&self, saved: &SavedGt) {
         let SavedGt { generation: _, fuses: _, registers, faults, now, sleep, frequencies, engines } = saved;
         self.registers.reset();

@@ -5,7 +5,7 @@ use arctic_base::state::{Document, Record, RestoreError, SavedState, Tag, Writer
 use zerocopy::little_endian::{U32, U64};
 
 use super::{SavedActivity, SavedGt};
-use crate::residency::Sleep;
+use crate::residency::Spent;
 
 /// Bytes of the name of a generation.
 const NAME_BYTES: usize = 16;
@@ -125,7 +125,7 @@ impl SavedState for SavedGt {
             registers: from.records(MOST_REGISTERS)?.iter().map(value).collect(),
             faults: faults.get(),
             now: now.get(),
-            sleep: Sleep::of(since, slept.get()),
+            sleep: Spent::of(since, slept.get()),
             frequencies: from.records(MOST_FREQUENCIES)?.iter().map(|it: &FrequencyRecord| it.entry.get()).collect(),
             engines: activities.collect::<Result<_, RestoreError>>()?,
         })
