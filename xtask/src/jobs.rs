@@ -78,7 +78,7 @@ pub const CARD: &[Job] = &[
     Job {
         name: "busy-time",
         minutes: 1,
-        tests: "busy time of two engines by the kernel's events, fdinfo, counter A0 and `arctic status` (an idle host)",
+        tests: "busy time of engines and of VFs by the kernel's events, fdinfo, counter A0, timestamps, `arctic status` and `top` (an idle host)",
         paths: &["device-model/xehpg/src/oa/", "device-model/xehpg/src/gt/observation.rs"],
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- busy_time"],
     },

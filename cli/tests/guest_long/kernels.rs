@@ -12,7 +12,7 @@ use super::run::{arctic, one_guest, others};
 const ARCTIC: &str = env!("CARGO_BIN_EXE_arctic");
 
 /// Shell commands that enable VFs and store the PCI addresses of the PF and of its VFs in `$pf` and `$vfs`.
-fn enable(vfs: usize) -> String {
+pub fn enable(vfs: usize) -> String {
     format!(
         "sys=/sys/bus/pci/devices; \
          for d in $sys/*; do [ \"$(cat $d/device)\" = 0x56c0 ] && pf=$(basename $d); done; \

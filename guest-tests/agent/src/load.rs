@@ -12,10 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use arctic_mi::Compare;
+use arctic_mi::{Compare, TIMESTAMP, TIMESTAMP_UDW};
 use serde::Serialize;
 
 use super::batch::Batch;
+use super::checks::clock::TIMESTAMP_MASK;
 use super::checks::observation::{BusyClocks, BusyStream};
 use super::device::{Device, Engine};
 use super::pmu::{Event, Pmu};
@@ -30,6 +31,10 @@ const GAP: Duration = Duration::from_micros(500);
 /// Time limit of a batch beyond its part of the period.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
+/// Offsets of a batch's timestamps in its memory, behind the dword for which it waits.
+const FIRST_STAMP: usize = 8;
+const LAST_STAMP: usize = 16;
+
 /// Longest load.
 const MOST_SECONDS: u64 = 3600;
 
@@ -37,8 +42,8 @@ const MOST_SECONDS: u64 = 3600;
 #[derive(Debug, clap::Args)]
 pub struct Load {
     /// Engines, each with the percentage of the time that a batch is to be on it, from 1 to 95; `all` is each engine. They are busy one
-    /// after the other if that is possible, and otherwise at the same time
-    #[arg(value_name = "ENGINE=PERCENT", required = true)]
+    /// after the other if that is possible, and otherwise at the same time. `vf1:` in front loads the engine by VF 1 of the device
+    #[arg(value_name = "[VF:]ENGINE=PERCENT", required = true)]
     engines: Vec<EngineLoad>,
     /// How long, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
@@ -54,6 +59,8 @@ pub struct Load {
 /// An engine and its load in percent.
 #[derive(Clone, Debug)]
 struct EngineLoad {
+    /// Number of the VF that loads it; 0 is the device.
+    function: u8,
     name: String,
     percent: u32,
 }
@@ -63,8 +70,16 @@ impl FromStr for EngineLoad {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, percent) = text.split_once('=').ok_or_else(|| format!("`{text}` has no percentage: rcs0=30"))?;
+        let (function, name) = match name.split_once(':') {
+            None => (0, name),
+            Some((function, name)) => {
+                let number =
+                    function.strip_prefix("vf").and_then(|number| number.parse().ok()).filter(|number| *number != 0);
+                (number.ok_or_else(|| format!("`{function}` is not a VF such as vf1"))?, name)
+            }
+        };
         match percent.parse() {
-            Ok(percent @ 1..=95) => Ok(EngineLoad { name: name.to_owned(), percent }),
+            Ok(percent @ 1..=95) => Ok(EngineLoad { function, name: name.to_owned(), percent }),
             _ => Err(format!("`{percent}` is not a percentage from 1 to 95")),
         }
     }
@@ -73,11 +88,16 @@ impl FromStr for EngineLoad {
 /// How long an engine was busy, in seconds.
 #[derive(Debug, Serialize)]
 struct Busy {
+    /// Number of the VF; 0 is the device.
+    function: u8,
     engine: String,
     /// By the events engine-active-ticks of the kernel's performance monitoring; `None` if the kernel has none.
     pmu: Option<f64>,
-    /// By the cycles of the file's entry in `/proc/self/fdinfo`; `None` on a virtual function, whose driver has none.
+    /// By the cycles of the file's entry in `/proc/self/fdinfo`; `None` on a virtual function, whose driver has none (xe:
+    /// `xe_drm_client.c`, `show_run_ticks`).
     fdinfo: Option<f64>,
+    /// By the timestamps that each batch stores at its start and at its end.
+    batches: f64,
 }
 
 /// The result.
@@ -94,14 +114,23 @@ struct Report {
 /// looked at from outside.
 pub fn run(load: &Load) -> Result<()> {
     let device = Device::open(load.device.as_deref())?;
+    let sysfs = Sysfs::default();
+    let address = sysfs.address_of(&device.path).context("the render node has no device")?;
     let mut engines = Vec::new();
-    for EngineLoad { name, percent } in &load.engines {
-        match name.as_str() {
-            "all" => engines.extend(device.engines()?.into_iter().map(|engine| (engine, *percent))),
-            name => engines.push((find(&device, name)?, *percent)),
-        }
+    for EngineLoad { function, name, percent } in &load.engines {
+        let path = match function {
+            0 => device.path.clone(),
+            vf => {
+                let node = sysfs.virtual_function(&address, *vf).and_then(|address| sysfs.render_node(&address));
+                Path::new("/dev/dri").join(node.with_context(|| format!("VF {vf} has no render node"))?)
+            }
+        };
+        let device = Device::open(Some(&path))?;
+        let found = if name == "all" { device.engines()? } else { vec![find(&device, name)?] };
+        engines.extend(
+            found.into_iter().map(|engine| (User { function: *function, path: path.clone(), engine }, *percent)),
+        );
     }
-    let address = Sysfs::default().address_of(&device.path).context("the render node has no device")?;
     let pmu = Pmu::of_card(&address).ok();
     let seconds = if load.until_eof { MOST_SECONDS } else { load.seconds };
     let duration = Duration::from_secs(seconds.clamp(1, MOST_SECONDS));
@@ -125,13 +154,14 @@ pub fn run(load: &Load) -> Result<()> {
     thread::scope(|scope| -> Result<()> {
         let loads: Vec<_> = engines
             .iter()
-            .map(|(engine, percent)| {
+            .map(|(user, percent)| {
                 let offset = if together { Duration::ZERO } else { PERIOD * before / 100 };
                 before += percent;
-                let event = pmu.as_ref().and_then(|pmu| pmu.engine_event("engine-active-ticks", *engine, 0).ok());
-                let path = device.path.clone();
+                let of_user =
+                    |pmu: &Pmu| pmu.engine_event("engine-active-ticks", user.engine, user.function.into()).ok();
+                let event = pmu.as_ref().and_then(of_user);
                 let times = Times { begin: begin + offset, duration, ends: &ends, clock };
-                scope.spawn(move || keep_busy(&path, *engine, *percent, event, times))
+                scope.spawn(move || keep_busy(user, *percent, event, times))
             })
             .collect();
         let watcher = stream.as_mut().map(|stream| {
@@ -156,6 +186,15 @@ pub fn run(load: &Load) -> Result<()> {
     Ok(())
 }
 
+/// What loads an engine.
+struct User {
+    /// Number of the VF; 0 is the device.
+    function: u8,
+    /// The render node.
+    path: PathBuf,
+    engine: Engine,
+}
+
 /// When engines are loaded.
 #[derive(Clone, Copy)]
 struct Times<'t> {
@@ -168,35 +207,52 @@ struct Times<'t> {
 }
 
 /// Keeps an engine busy for `percent` of each period, by a batch that waits for the CPU.
-fn keep_busy(path: &Path, engine: Engine, percent: u32, mut event: Option<Event>, times: Times<'_>) -> Result<Busy> {
+fn keep_busy(user: &User, percent: u32, mut event: Option<Event>, times: Times<'_>) -> Result<Busy> {
     let Times { begin, duration, ends, clock } = times;
+    let User { function, path, engine } = user;
+    let engine = *engine;
     let device = Device::open(Some(path))?;
     let vm = device.vm()?;
     let queue = vm.queue(engine)?;
-    let flag = vm.buffer(Place::System, 4096)?;
+    let memory = vm.buffer(Place::System, 4096)?;
     let buffer = vm.buffer(Place::System, 4096)?;
     let mut batch = Batch::at(buffer.address());
-    batch.semaphore_wait(flag.address(), Compare::NotEqual, 0);
+    let stamp = |batch: &mut Batch, at: usize| {
+        let at = memory.address() + at as u64;
+        batch.store_register_mem(TIMESTAMP, at).store_register_mem(TIMESTAMP_UDW, at + 4);
+    };
+    stamp(&mut batch, FIRST_STAMP);
+    batch.semaphore_wait(memory.address(), Compare::NotEqual, 0);
+    stamp(&mut batch, LAST_STAMP);
     batch.batch_buffer_end();
     buffer.load(&batch)?;
     let mut value = || event.as_mut().map(Event::value).transpose();
     let before = (value()?, cycles(&device, engine)?);
     let mut next = begin;
+    let mut ticks = 0;
     while next < begin + duration && !ends.load(Ordering::Relaxed) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        flag.mapping().write_u32(0, 0);
+        memory.mapping().write_u32(0, 0);
         let fence = queue.submit(buffer.address())?;
         let end = next + PERIOD * percent / 100 - GAP;
         thread::sleep(end.saturating_duration_since(Instant::now()));
-        flag.mapping().write_u32(0, 1);
+        memory.mapping().write_u32(0, 1);
         queue.wait(&fence, TIMEOUT)?;
+        let [first, last] = [FIRST_STAMP, LAST_STAMP].map(|at| memory.mapping().read_u64(at));
+        ticks += last.wrapping_sub(first) & TIMESTAMP_MASK;
         // On a loaded host a period is longer.
         next = (next + PERIOD).max(Instant::now().checked_sub(PERIOD).unwrap_or(next));
     }
     let after = (value()?, cycles(&device, engine)?);
     let seconds = |ticks: u64| ticks as f64 / f64::from(clock);
     let passed = |before: Option<u64>, after: Option<u64>| Some(seconds(after?.saturating_sub(before?)));
-    Ok(Busy { engine: engine.name(), pmu: passed(before.0, after.0), fdinfo: passed(before.1, after.1) })
+    Ok(Busy {
+        function: *function,
+        engine: engine.name(),
+        pmu: passed(before.0, after.0),
+        fdinfo: passed(before.1, after.1),
+        batches: seconds(ticks),
+    })
 }
 
 /// Cycles of the engine's class that the device's file has used: `drm-cycles-rcs` and so on.
@@ -229,8 +285,10 @@ mod tests {
     #[test]
     fn loads_are_read() {
         let load: EngineLoad = "ccs0=70".parse().unwrap();
-        assert_eq!((load.name.as_str(), load.percent), ("ccs0", 70));
-        for text in ["ccs0", "ccs0=", "ccs0=0", "ccs0=96", "ccs0=x"] {
+        assert_eq!((load.function, load.name.as_str(), load.percent), (0, "ccs0", 70));
+        let load: EngineLoad = "vf12:rcs0=30".parse().unwrap();
+        assert_eq!((load.function, load.name.as_str(), load.percent), (12, "rcs0", 30));
+        for text in ["vf0:ccs0=1", "pf:ccs0=1", "vf256:ccs0=1", "ccs0", "ccs0=", "ccs0=0", "ccs0=96", "ccs0=x"] {
             assert!(text.parse::<EngineLoad>().is_err(), "{text}");
         }
     }
