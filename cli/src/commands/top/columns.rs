@@ -34,7 +34,7 @@ impl Column {
 }
 
 /// Formats a count with a suffix above 10,000.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let suffixed = |value: f64, suffix: &dyn Display| {
         if value < 10.0 { format!("{value:.1}{suffix}") } else { format!("{value:.0}{suffix}") }
     };
@@ -46,6 +46,13 @@ fn short(value: f64) -> String {
         ..1e9 => suffixed(value / 1e6, &"M"),
         _ => suffixed(value / 1e9, &"G"),
     }
+}
+
+/// Heading of a class of engines: `RENDER`, for `video-decode` `VDEC`.
+fn class_title(class: &str) -> String {
+    let short = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    let title = class.split_once('-').map_or(short(class, 7), |(first, second)| short(first, 1) + &short(second, 3));
+    title.to_uppercase()
 }
 
 fn percent(part: f64) -> String {
@@ -71,19 +78,20 @@ fn total(function: &Function, name: &str) -> f64 {
     function.totals.get(name).map_or(0.0, |value| *value as f64)
 }
 
-/// Quantities with a heading: the name, the heading, and whether a column shows a rate, a total or a value.
-const SHOWN: [(&str, &str, Shows); 11] = [
-    ("contexts", "CTX", Shows::Value),
-    ("local_memory_quota", "LOCAL", Shows::Size),
-    ("ggtt_quota", "GGTT", Shows::Size),
-    ("host_memory", "HOST", Shows::Size),
-    ("interrupts", "IRQ/s", Shows::Rate),
-    ("messages", "MSG/s", Shows::Rate),
-    ("eu_instructions", "INST/s", Shows::Rate),
-    ("resets", "FLR", Shows::Total),
-    ("engine_resets", "HANG", Shows::Total),
-    ("translation_faults", "FAULT", Shows::Total),
-    ("kernel_faults", "KFAULT", Shows::Total),
+/// Quantities with a heading: the name, the heading, the width, and whether a column shows a rate, a total or a value. What is most
+/// often zero or constant is last, for a narrow terminal.
+const SHOWN: [(&str, &str, u16, Shows); 11] = [
+    ("contexts", "CTX", 5, Shows::Value),
+    ("eu_instructions", "INST/s", 7, Shows::Rate),
+    ("interrupts", "IRQ/s", 6, Shows::Rate),
+    ("messages", "MSG/s", 6, Shows::Rate),
+    ("resets", "FLR", 5, Shows::Total),
+    ("engine_resets", "HANG", 5, Shows::Total),
+    ("translation_faults", "FAULT", 6, Shows::Total),
+    ("kernel_faults", "KFAULT", 7, Shows::Total),
+    ("local_memory_quota", "LOCAL", 7, Shows::Size),
+    ("ggtt_quota", "GGTT", 7, Shows::Size),
+    ("host_memory", "HOST", 7, Shows::Size),
 ];
 
 #[derive(Clone, Copy)]
@@ -92,6 +100,15 @@ enum Shows {
     Size,
     Rate,
     Total,
+}
+
+/// Number of columns, from the first, that fit with one cell between them. A column is not shortened: its numbers would be wrong.
+pub fn fitting(columns: &[Column], width: u16) -> usize {
+    let ends = columns.iter().scan(0_u16, |end, column| {
+        *end = end.saturating_add(column.width).saturating_add(1);
+        Some(*end - 1)
+    });
+    ends.take_while(|end| *end <= width).count()
 }
 
 /// The columns of this card: what no function has is omitted.
@@ -113,22 +130,21 @@ pub fn columns(view: &View) -> Vec<Column> {
     let mut columns = vec![Column { left: true, ..name }, Column { left: true, ..state }];
     let classes: BTreeSet<&String> = view.functions.iter().flat_map(|of| of.busy.keys()).collect();
     for name in classes {
-        let title: String = name.to_uppercase().chars().take(8).collect();
-        columns.push(column(name, &title, 9, |of, name| percent(class(of, name)), class));
+        columns.push(column(name, &class_title(name), 8, |of, name| percent(class(of, name)), class));
     }
     let waiting = |of: &Function, _: &str| f64::from(of.waiting.values().sum::<u32>());
     columns.push(column("waiting", "WAIT", 5, |of, _| of.waiting.values().sum::<u32>().to_string(), waiting));
     columns.push(column("traps", "TRAP/s", 7, |of, _| short(of.traps), |of, _| of.traps));
-    for (key, title, shows) in SHOWN {
+    for (key, title, width, shows) in SHOWN {
         let has = |of: &Function| of.values.contains_key(key) || of.rates.contains_key(key);
         if !view.functions.iter().any(has) {
             continue;
         }
         columns.push(match shows {
-            Shows::Value => column(key, title, 6, |of, key| short(value(of, key)), value),
-            Shows::Size => column(key, title, 8, |of, key| size(of.values.get(key)), value),
-            Shows::Rate => column(key, title, 7, |of, key| short(of.rate(key)), |of, key| of.rate(key)),
-            Shows::Total => column(key, title, 7, |of, key| short(total(of, key)), total),
+            Shows::Value => column(key, title, width, |of, key| short(value(of, key)), value),
+            Shows::Size => column(key, title, width, |of, key| size(of.values.get(key)), value),
+            Shows::Rate => column(key, title, width, |of, key| short(of.rate(key)), |of, key| of.rate(key)),
+            Shows::Total => column(key, title, width, |of, key| short(total(of, key)), total),
         });
     }
     columns

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The view on a terminal.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ratatui::Frame;
@@ -10,8 +11,8 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table};
 
 use super::app::{App, Screen};
-use super::columns::columns;
-use super::view::{Engine, View};
+use super::columns::{columns, fitting, short};
+use super::view::{Engine, ExecutionUnits, View};
 
 const MIB: u64 = 1 << 20;
 
@@ -49,18 +50,19 @@ fn colour(function: &str) -> Style {
 /// Draws the view, or what there is instead.
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let area = frame.area();
-    let engines = app.view.as_ref().map_or(0, |view| view.engines.len() + 1);
+    let engines = app.view.as_ref().map_or(0, |view| view.engines.len() + view.execution_units.iter().len() + 1);
     let engines = u16::try_from(engines).unwrap_or(u16::MAX);
     let rows = [Constraint::Length(2), Constraint::Max(engines), Constraint::Min(3), Constraint::Length(1)];
     let [heading, top, bottom, footer] = Layout::vertical(rows).areas(area);
     frame.render_widget(Paragraph::new(self::heading(app)), heading);
     if let Some(view) = &app.view {
         let width = usize::from(area.width);
-        let lines: Vec<Line<'_>> = view.engines.iter().map(|engine| bar(engine, width)).collect();
-        frame.render_widget(Paragraph::new(lines), top);
+        let engines = view.engines.iter().map(|engine| self::engine(engine, width));
+        let units = view.execution_units.iter().map(|units| execution_units(units, width));
+        frame.render_widget(Paragraph::new(engines.chain(units).collect::<Vec<_>>()), top);
         functions(frame, bottom, app, view);
     }
-    frame.render_widget(Paragraph::new(self::footer(app)), footer);
+    frame.render_widget(Paragraph::new(self::footer(app, area.width)), footer);
     if app.screen == Screen::Help {
         help(frame, area);
     }
@@ -79,15 +81,15 @@ fn heading(app: &App) -> Vec<Line<'static>> {
         parts.push(format!("RC6 {:.0} %", power.rc6 * 100.0));
     }
     parts.push(format!("{} MiB resident", view.resident_bytes / MIB));
-    if let Some(stream) = view.stream.as_ref().filter(|stream| stream.enabled) {
-        parts.push(format!("stream {}: {} reports, {} lost", stream.unit, stream.written, stream.lost));
-    }
     let mut first = vec![Span::from(view.card.clone()).bold(), Span::from("  "), Span::from(parts.join(", "))];
     if app.frozen {
         first.push(" frozen ".black().on_yellow());
     }
-    let second = app.message.clone().unwrap_or_default();
-    vec![Line::from(first), Line::from(second.light_red())]
+    let stream = view.stream.as_ref().filter(|stream| stream.enabled);
+    let stream =
+        stream.map(|stream| format!("stream {}: {} reports, {} lost", stream.unit, stream.written, stream.lost));
+    let second = app.message.clone().map(|message| Line::from(message.light_red()));
+    vec![Line::from(first), second.or(stream.map(Line::from)).unwrap_or_default()]
 }
 
 /// Formats a number of seconds.
@@ -100,22 +102,36 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// The line of an engine: a bar of the functions that used it, and what it executes.
-fn bar(engine: &Engine, width: usize) -> Line<'static> {
+/// A name and a bar with the parts of functions.
+fn bar(name: &str, functions: &BTreeMap<String, f64>, width: usize) -> Vec<Span<'static>> {
     const NAME: usize = 8;
     let cells = (width.saturating_sub(NAME + 12) / 2).clamp(10, 60);
-    let mut spans = vec![Span::from(format!("{:<NAME$}", engine.engine)), Span::from("[")];
+    let mut spans = vec![Span::from(format!("{name:<NAME$}")), Span::from("[")];
     let mut drawn = 0;
     let mut end = 0.0;
-    for (function, part) in &engine.functions {
+    for (function, part) in functions {
         end += part;
         let until = (0..cells).take_while(|cell| (*cell as f64 + 0.5) / cells as f64 <= end).count();
         spans.push(Span::styled("█".repeat(until.saturating_sub(drawn)), colour(function)));
         drawn = drawn.max(until);
     }
     spans.push(Span::from(" ".repeat(cells - drawn)));
+    spans.push(Span::from("] "));
+    spans
+}
+
+/// The line of the execution units: the functions' parts of the instructions, and the rate of all.
+fn execution_units(units: &ExecutionUnits, width: usize) -> Line<'static> {
+    let mut spans = bar("eus", &units.functions, width);
+    spans.push(Span::from(format!("{:>5} instructions/s", short(units.instructions))));
+    Line::from(spans)
+}
+
+/// The line of an engine: the time of the functions that used it, and what it executes.
+fn engine(engine: &Engine, width: usize) -> Line<'static> {
+    let mut spans = bar(&engine.engine, &engine.functions, width);
     let busy = engine.busy.map_or_else(|| "      -".into(), |busy| format!("{:>5.1} %", busy * 100.0));
-    spans.push(Span::from(format!("] {busy}  ")));
+    spans.push(Span::from(format!("{busy}  ")));
     if let Some(function) = &engine.running {
         spans.push(Span::styled(function.clone(), colour(function)));
         let context = engine.context.map_or_else(String::new, |context| format!(" context {context}"));
@@ -129,7 +145,8 @@ fn bar(engine: &Engine, width: usize) -> Line<'static> {
 
 /// The table of functions.
 fn functions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
-    let columns = columns(view);
+    let all = columns(view);
+    let columns = &all[..fitting(&all, area.width)];
     let sorted = app.column.min(columns.len().saturating_sub(1));
     let title = |(at, column): (usize, &super::columns::Column)| {
         let arrow = if at == sorted { if app.reversed { "▲" } else { "▼" } } else { "" };
@@ -138,7 +155,7 @@ fn functions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
         Cell::from(line)
     };
     let heading = Row::new(columns.iter().enumerate().map(title)).style(Style::new().add_modifier(Modifier::REVERSED));
-    let shown = app.shown(view, &columns);
+    let shown = app.shown(view, &all);
     let rows = shown.iter().skip(app.first.min(shown.len().saturating_sub(1))).map(|function| {
         let cell = |column: &super::columns::Column| {
             let text = (column.text)(function, &column.key);
@@ -152,7 +169,7 @@ fn functions(frame: &mut Frame<'_>, area: Rect, app: &App, view: &View) {
     frame.render_widget(Table::new(rows, widths).header(heading).column_spacing(1), area);
 }
 
-fn footer(app: &App) -> Line<'static> {
+fn footer(app: &App, width: u16) -> Line<'static> {
     if app.screen == Screen::Filter {
         return Line::from(vec!["show: ".bold(), Span::from(app.filter.clone()), "▏".bold()]);
     }
@@ -162,6 +179,11 @@ fn footer(app: &App) -> Line<'static> {
     }
     if app.only_active {
         parts.push("only active functions".into());
+    }
+    let columns = app.view.as_ref().map_or_else(Vec::new, columns);
+    match columns.len() - fitting(&columns, width) {
+        0 => {}
+        more => parts.push(format!("{more} columns more on a wider terminal")),
     }
     parts.push("h: help, q: end".into());
     Line::from(parts.join("   ")).dim()

@@ -12,7 +12,7 @@ use super::app::App;
 use super::draw::draw;
 
 /// Width of the terminal in cells, and the most lines.
-const COLUMNS: u16 = 132;
+const COLUMNS: u16 = 156;
 const MOST_LINES: u16 = 90;
 /// Size of a cell in units of the picture.
 const CELL: (u32, u32) = (8, 17);
@@ -22,7 +22,7 @@ const TEXT: &str = "#d8dbe0";
 /// The view as SVG; `None` if a terminal cannot have it.
 pub fn svg(app: &App) -> Option<String> {
     let view = app.view.as_ref()?;
-    let lines = view.engines.len() + view.functions.len() + 6;
+    let lines = view.engines.len() + view.execution_units.iter().len() + view.functions.len() + 6;
     let lines = u16::try_from(lines).ok()?.min(MOST_LINES);
     let mut terminal = Terminal::new(TestBackend::new(COLUMNS, lines)).ok()?;
     terminal.draw(|frame| draw(frame, app)).ok()?;

@@ -21,7 +21,7 @@ fn sample(seconds: u64) -> Sample {
             "engine_time_ns": if percent != 0 { serde_json::json!({"render": used}) } else { serde_json::json!({}) },
             "waiting": {"render": number}, "messages": seconds * 100, "engine_resets": 0, "cat_errors": 1,
             "quota": {"local_memory": 1 << 30, "ggtt_size": 64 << 20},
-            "kernels": {"walkers": 1, "groups": 2, "instructions": seconds * 2_000_000, "faults": 0},
+            "kernels": {"walkers": 1, "groups": 2, "instructions": seconds * u64::from(number) * 2_000_000, "faults": 0},
             "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 0,
             "trapped": {"config": 0, "register_reads": seconds * u64::from(number) * 10}, "memory_bytes": 4096,
             "interrupts": seconds * 7, "resets": 2 })
@@ -64,16 +64,21 @@ fn press(app: &mut App, keys: &str) -> bool {
 
 #[test]
 fn shares_and_rates_are_of_the_interval() {
-    let view = View::between(Some(&sample(10)), &sample(12));
+    // A late answer does not count: rates are by the card's time.
+    let view = View::between(Some(&sample(10)), &Sample { at: Duration::from_millis(12_300), ..sample(12) });
     let engine = &view.engines[0];
     assert!((engine.busy.unwrap() - 1.0).abs() < 1e-9, "{engine:?}");
     assert!((engine.functions["vf1"] - 0.7).abs() < 1e-9 && (engine.functions["vf2"] - 0.3).abs() < 1e-9, "{engine:?}");
     assert_eq!((view.engines[1].busy, engine.running.as_deref()), (Some(0.0), Some("vf1")));
     let vf2 = &view.functions[2];
     assert!((vf2.busy["render"] - 0.3).abs() < 1e-9 && (vf2.traps - 20.0).abs() < 1e-9, "{vf2:?}");
-    assert_eq!((vf2.rate("interrupts"), vf2.rate("messages"), vf2.rate("eu_instructions")), (7.0, 100.0, 2e6));
+    assert_eq!((vf2.rate("interrupts"), vf2.rate("messages"), vf2.rate("eu_instructions")), (7.0, 100.0, 4e6));
     assert_eq!((vf2.totals["resets"], vf2.values["local_memory_quota"], vf2.waiting["render"]), (2, 1 << 30, 2));
     assert!((view.power.unwrap().rc6 - 0.25).abs() < 1e-9);
+    let units = view.execution_units.unwrap();
+    assert_eq!(units.instructions, 6e6);
+    let parts: Vec<_> = units.functions.iter().map(|(name, part)| (name.as_str(), (part * 3.0).round())).collect();
+    assert_eq!(parts, [("vf1", 1.0), ("vf2", 2.0)]);
 }
 
 /// After a restart of the card, its counts begin at 0 again: they are of the time since then.
@@ -103,16 +108,18 @@ fn the_view_shows_engines_and_functions() {
     let bar = |part: usize| "█".repeat(part);
     assert_eq!(shown[2].trim_end(), format!("rcs0    [{}] 100.0 %  vf1 context 5", bar(56)));
     assert_eq!(shown[3].trim_end(), format!("bcs0    [{}]   0.0 %", " ".repeat(56)));
+    let (vf1, vf2) = (bar(19), bar(37));
+    assert_eq!(shown[4].trim_end(), format!("eus     [{vf1}{vf2}]  6.0M instructions/s"));
     let row = |at: usize| shown[at].split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(row(5).starts_with("FUNC▼ STATE RENDER WAIT TRAP/s CTX LOCAL GGTT"), "{shown:#?}");
-    assert!(row(7).starts_with("vf1 working 70.0 % 1 10 3 1024 M 64 M 1 M 7 100 2.0M"), "{shown:#?}");
+    assert!(row(6).starts_with("FUNC▼ STATE RENDER WAIT TRAP/s CTX INST/s IRQ/s MSG/s FLR"), "{shown:#?}");
+    assert!(row(8).starts_with("vf1 working 70.0 % 1 10 3 2.0M 7 100 2 0 1 0 1024 M 64 M 1 M"), "{shown:#?}");
     assert!(shown[11].contains("h: help, q: end"));
 }
 
 #[test]
 fn keys_sort_filter_freeze_and_end() {
     let order = |app: &App| -> Vec<String> {
-        let table = &lines(app, 132, 12)[6..];
+        let table = &lines(app, 132, 12)[7..];
         table.iter().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).take(3).collect()
     };
     let mut app = app();
@@ -133,6 +140,16 @@ fn keys_sort_filter_freeze_and_end() {
     assert_eq!((app.screen, app.interval), (Screen::Table, Duration::from_secs(2)));
     assert!(!press(&mut app, "q"));
     assert!(!app.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+}
+
+/// On a narrow terminal columns are missing, and numbers are whole.
+#[test]
+fn columns_that_do_not_fit_are_omitted() {
+    let shown = lines(&app(), 40, 12);
+    let row = |at: usize| shown[at].split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!((row(6).as_str(), row(8).as_str()), ("FUNC▼ STATE RENDER WAIT TRAP/s", "vf1 working 70.0 % 1 10"));
+    assert!(row(11).contains("11 columns more on a wider terminal"), "{shown:#?}");
+    assert!(!lines(&app(), 132, 12)[11].contains("columns more"));
 }
 
 /// Any size of the terminal has a view, without a panic.

@@ -8,6 +8,9 @@ use arctic_gpu::card::status::{FunctionStatus, Kind, QUANTITIES, Status, name_of
 use arctic_gpu::gpu::{EngineStatus, KernelStatus, PowerStatus, StreamStatus};
 use serde::Serialize;
 
+/// Name of the quantity of [`QUANTITIES`] that counts the instructions of kernels.
+const EU_INSTRUCTIONS: &str = "eu_instructions";
+
 /// A snapshot of a card, and the time at which it was taken.
 #[derive(Clone, Debug)]
 pub struct Sample {
@@ -39,6 +42,9 @@ pub struct View {
     pub power: Option<Power>,
     /// The engines.
     pub engines: Vec<Engine>,
+    /// The execution units; absent if the card's family has none that execute kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution_units: Option<ExecutionUnits>,
     /// The functions.
     pub functions: Vec<Function>,
     /// The stream of counters.
@@ -75,6 +81,15 @@ pub struct Engine {
     /// The kernel that it executes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelStatus>,
+}
+
+/// What kernels have executed on the execution units.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExecutionUnits {
+    /// Instructions per second.
+    pub instructions: f64,
+    /// Each function's part of them, 0 to 1, by name, without those that have executed none.
+    pub functions: BTreeMap<String, f64>,
 }
 
 /// A function.
@@ -120,12 +135,17 @@ impl View {
     /// The card between two samples, of which `from` is the earlier one; with `None`, or after a restart, since it was powered on.
     pub fn between(from: Option<&Sample>, to: &Sample) -> View {
         let status = &to.status;
-        let seconds = |from: &Sample| to.at.saturating_sub(from.at).as_secs_f64();
-        // A snapshot takes a while: the uptime of a restarted card is clearly below.
-        let restarted = from.is_some_and(|from| status.uptime_seconds < from.status.uptime_seconds);
+        let elapsed = |from: &Sample| to.at.saturating_sub(from.at).as_secs_f64();
+        // A card that was started since the first sample is up for less than the interval; the other one also for what it was up
+        // before, of which a half is more than the time that a snapshot takes.
+        let restarted =
+            from.is_some_and(|from| status.uptime_seconds - elapsed(from) < from.status.uptime_seconds / 2.0);
         let from = from.filter(|_| !restarted);
-        let seconds = from.map_or(status.uptime_seconds, seconds).max(1e-3);
+        // By the card's time: a request takes a while.
+        let before = from.map_or(0.0, |from| from.status.uptime_seconds);
+        let seconds = (status.uptime_seconds - before).max(1e-3);
         let span = Span { from: from.map(|from| &from.status), seconds };
+        let functions: Vec<Function> = status.functions.iter().map(|function| span.function(function)).collect();
         View {
             card: status.card.clone(),
             uptime_seconds: status.uptime_seconds,
@@ -136,9 +156,22 @@ impl View {
             resident_bytes: status.resident_bytes,
             power: status.power.map(|now| span.power(now)),
             engines: status.engines.iter().map(|engine| span.engine(engine)).collect(),
-            functions: status.functions.iter().map(|function| span.function(function)).collect(),
+            execution_units: ExecutionUnits::of(&functions),
+            functions,
             stream: status.stream.clone(),
         }
+    }
+}
+
+impl ExecutionUnits {
+    fn of(functions: &[Function]) -> Option<ExecutionUnits> {
+        let rate = |of: &Function| of.rates.get(EU_INSTRUCTIONS).copied();
+        let rates = functions.iter().filter_map(|of| Some((of.function.clone(), rate(of)?)));
+        let rates: Vec<_> = rates.collect();
+        let instructions = rates.iter().fold(0.0, |sum, (_, rate)| sum + rate);
+        let used = rates.iter().filter(|(_, rate)| *rate > 0.0);
+        let functions = used.map(|(name, rate)| (name.clone(), rate / instructions)).collect();
+        (!rates.is_empty()).then_some(ExecutionUnits { instructions, functions })
     }
 }
 

@@ -42,8 +42,6 @@ impl Card {
 
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub(super) fn snapshot(&self) -> Status {
-        let timebase = self.gt.generation.timebase;
-        let now = timebase.ticks(self.gt.clock.now());
         let has = |function: &Function| self.enabled(*function) || self.gt.memory.has_vf(*function);
         let functions: Vec<_> = Function::all().filter(has).collect();
         let known = |function: Function| FunctionStatus {
@@ -68,6 +66,9 @@ impl Card {
         };
         let guc = self.guc();
         let Some(scheduler) = guc.scheduler() else { return status };
+        // With the GuC locked: a context that has left its engine since then would be counted beyond this time.
+        let timebase = self.gt.generation.timebase;
+        let now = timebase.ticks(self.gt.clock.now());
         status.firmware.insert(GUC.to_owned(), guc.firmware().map(|firmware| firmware.release.to_string()));
         for (id, of) in self.engines.present().zip(&mut status.engines) {
             let running = scheduler.running(id);
