@@ -22,7 +22,7 @@ use crate::{arctic, eventually, fails, serve};
 const KERNEL: u64 = DATA + 0x8000;
 
 /// Executes two walkers on ccs0, each of two groups, that store 7 at [`DATA`].
-fn run_walkers(pf: &mut Raw) {
+pub fn run_walkers(pf: &mut Raw) {
     write_page_tables(pf);
     let mut text = "(W) mov (1|M0) r10.0<1>:ud 0x7:ud\n".to_owned();
     set_address(&mut text, 12, DATA);

@@ -13,6 +13,7 @@ mod operator_commands;
 mod output;
 mod silent;
 mod skipped;
+mod top;
 mod vf;
 
 use std::fs;

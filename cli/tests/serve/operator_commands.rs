@@ -236,11 +236,12 @@ fn trace_filter_that_matches_no_event_is_refused() {
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// A pseudo-terminal: the program's end, and the end that a test reads.
-fn terminal() -> (OwnedFd, File) {
+/// A pseudo-terminal of 132 columns and 40 lines: the program's end, and the end that a test reads.
+pub fn terminal() -> (OwnedFd, File) {
     let (mut master, mut slave) = (-1, -1);
-    // SAFETY: the first two arguments are valid for writes; null pointers are permitted for the others.
-    assert_eq!(unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), ptr::null()) }, 0);
+    let size = libc::winsize { ws_row: 40, ws_col: 132, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the first two arguments are valid for writes, the last one for reads; null pointers are permitted for the others.
+    assert_eq!(unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), &size) }, 0);
     // SAFETY: openpty has returned two descriptors, which nothing else owns.
     unsafe { (OwnedFd::from_raw_fd(slave), File::from_raw_fd(master)) }
 }
