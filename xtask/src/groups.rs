@@ -41,6 +41,7 @@ const CARD: Group = Group {
         "arctic-guc-driver",
         "arctic-libfuzzer",
         "arctic-mi",
+        "arctic-source",
         "arctic-number",
         "arctic-sriov",
         "arctic-base",

@@ -3,55 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
-
-/// A token of Rust source: an identifier, `::`, or a single character of punctuation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Token {
-    text: String,
-    line: usize,
-}
-
-/// The tokens of Rust source, without comments; a literal is the token `0`.
-fn tokens(source: &str) -> Vec<Token> {
-    let mut found = Vec::new();
-    let stream = source.parse().unwrap_or_else(|error| panic!("no Rust source: {error}"));
-    append(stream, &mut found);
-    found
-}
-
-/// Appends the tokens of a stream, and those inside of its delimiters.
-fn append(stream: TokenStream, found: &mut Vec<Token>) {
-    let mut trees = stream.into_iter().peekable();
-    while let Some(tree) = trees.next() {
-        let line = tree.span().start().line;
-        let mut push = |text: &str, line| found.push(Token { text: text.to_owned(), line });
-        match tree {
-            TokenTree::Ident(name) => push(&name.to_string(), line),
-            TokenTree::Literal(_) => push("0", line),
-            TokenTree::Punct(first) => {
-                let second = |next: &TokenTree| matches!(next, TokenTree::Punct(next) if next.as_char() == ':');
-                let is_path = first.as_char() == ':' && first.spacing() == Spacing::Joint;
-                if is_path && trees.next_if(second).is_some() {
-                    push("::", line);
-                } else {
-                    push(&first.as_char().to_string(), line);
-                }
-            }
-            TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Brace => ("{", "}"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::None => ("", ""),
-                };
-                push(open, group.span_open().start().line);
-                append(group.stream(), found);
-                found.push(Token { text: close.to_owned(), line: group.span_close().start().line });
-            }
-        }
-    }
-}
+use arctic_source::{Token, tokens, without_tests};
 
 /// What one source file contains, outside items for tests.
 #[derive(Debug, Default)]
@@ -72,7 +24,8 @@ pub struct File {
 
 /// Scans the source of the module at `depth` below the crate's root: 1 for `gt`, 2 for `gt::power`.
 pub fn scan(source: &str, depth: usize) -> File {
-    let tokens = tokens(source);
+    let stream = source.parse().unwrap_or_else(|error| panic!("no Rust source: {error}"));
+    let tokens = tokens(without_tests(stream));
     let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
     let mut file = File::default();
     // Nesting of braces, and its value at each open inline module.
@@ -83,11 +36,6 @@ pub fn scan(source: &str, depth: usize) -> File {
     while i < tokens.len() {
         file.words.entry(word(i).to_owned()).or_insert(tokens[i].line);
         match word(i) {
-            "#" if is_for_tests(&tokens, i) => {
-                let end = (i..tokens.len()).find(|index| word(*index) == "]").map_or(tokens.len(), |end| end + 1);
-                i = end_of_item(&tokens, end);
-                continue;
-            }
             "mod" if word(i + 2) == ";" => file.modules.push(word(i + 1).to_owned()),
             "mod" if word(i + 2) == "{" => inline.push(braces),
             // `use<..>` of a type is no import.
@@ -141,52 +89,6 @@ pub fn scan(source: &str, depth: usize) -> File {
         }
     }
     file
-}
-
-/// Returns whether the attribute at `start` is `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
-fn is_for_tests(tokens: &[Token], start: usize) -> bool {
-    let begins = |texts: &[&str]| {
-        tokens[start..].iter().map(|token| token.text.as_str()).take(texts.len()).eq(texts.iter().copied())
-    };
-    begins(&["#", "[", "cfg", "(", "test", ")", "]"]) || begins(&["#", "[", "cfg", "(", "all", "(", "test", ","])
-}
-
-/// Index after the item, field or variant that starts at `start`, which may have more attributes.
-fn end_of_item(tokens: &[Token], start: usize) -> usize {
-    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
-    // After attributes and visibility, the name of a field or variant is followed by punctuation.
-    let name = (start..).scan(0_usize, |depth, index| {
-        match word(index) {
-            "(" | "[" => *depth += 1,
-            ")" | "]" => *depth = depth.saturating_sub(1),
-            "#" | "pub" => (),
-            _ if *depth == 0 => return Some(Some(index)),
-            _ => (),
-        }
-        Some(None)
-    });
-    let is_field = name.flatten().next().is_some_and(|name| matches!(word(name + 1), ":" | "," | "}"));
-    let mut depth = 0_usize;
-    for (index, token) in tokens.iter().enumerate().skip(start) {
-        match token.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            "<" if is_field => depth += 1,
-            ">" if is_field => depth = depth.saturating_sub(1),
-            ")" | "]" | "}" if depth == 0 => return index,
-            ")" | "]" => depth -= 1,
-            "}" => {
-                depth -= 1;
-                if depth == 0 && !is_field {
-                    // A `use` with a group ends with a semicolon.
-                    return index + 1 + usize::from(tokens.get(index + 1).is_some_and(|next| next.text == ";"));
-                }
-            }
-            "," if is_field && depth == 0 => return index + 1,
-            ";" if depth == 0 => return index + 1,
-            _ => (),
-        }
-    }
-    tokens.len()
 }
 
 /// Appends the paths of the tree that starts at `start`, such as `crate::{a, b::{c, d}}`. Returns the index after it.

@@ -72,16 +72,9 @@ impl Names {
         }
     }
 
-    fn add_macro(&mut self, tokens: TokenStream) {
-        for tree in tokens {
-            match tree {
-                TokenTree::Group(group) => self.add_macro(group.stream()),
-                TokenTree::Ident(name) => {
-                    self.in_macros.insert(name.to_string());
-                }
-                TokenTree::Literal(_) | TokenTree::Punct(_) => {}
-            }
-        }
+    fn add_macro(&mut self, stream: TokenStream) {
+        let words = arctic_source::tokens(stream).into_iter().map(|token| token.text);
+        self.in_macros.extend(words.filter(|text| text.starts_with(|c: char| c.is_alphabetic() || c == '_')));
     }
 }
 

@@ -9,6 +9,8 @@ use std::fs;
 use std::ops::Range;
 
 use anyhow::{Context, Result};
+use arctic_source::without_tests;
+use quote::ToTokens;
 use syn::spanned::Spanned;
 
 use super::tokens::{self, Token};
@@ -80,7 +82,8 @@ impl Items {
 
     /// Adds a source file.
     pub fn add(&mut self, path: String, text: String) -> Result<()> {
-        let file = syn::parse_file(&text).with_context(|| format!("{path} is not Rust"))?;
+        let stream = text.parse().map_err(syn::Error::from).with_context(|| format!("{path} is not Rust"))?;
+        let file: syn::File = syn::parse2(without_tests(stream)).with_context(|| format!("{path} is not Rust"))?;
         let mut walk = Walk { items: self, source: 0, text: &text, modules: modules(&path) };
         walk.source = walk.items.sources.len();
         file.items.iter().try_for_each(|item| walk.item(item))?;
@@ -129,13 +132,13 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn item(&mut self, item: &syn::Item) -> Result<()> {
         match item {
-            syn::Item::Mod(module) if !for_tests(&module.attrs) => {
+            syn::Item::Mod(module) => {
                 let Some((_, content)) = &module.content else { return Ok(()) };
                 self.modules.push(module.ident.to_string());
                 content.iter().try_for_each(|item| self.item(item))?;
                 self.modules.pop();
             }
-            syn::Item::Fn(function) if !for_tests(&function.attrs) => {
+            syn::Item::Fn(function) => {
                 self.add(
                     &function.sig.ident.to_string(),
                     &function.attrs,
@@ -158,7 +161,7 @@ impl Walk<'_> {
                 let of = of.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
                 for item in &found.items {
                     match item {
-                        syn::ImplItem::Fn(function) if !for_tests(&function.attrs) => {
+                        syn::ImplItem::Fn(function) => {
                             let name = format!("{of}::{}", function.sig.ident);
                             self.add(&name, &function.attrs, function, code(&function.sig, &function.block))?;
                         }
@@ -199,25 +202,13 @@ impl Walk<'_> {
 }
 
 fn code(signature: &syn::Signature, block: &syn::Block) -> Code {
-    let opaque = |kind: &syn::Type| {
-        let mut tokens = Vec::new();
-        drop(tokens::split(&quote::ToTokens::to_token_stream(kind).to_string()).map(|found| tokens = found));
-        tokens.iter().any(|token| token.text == "impl")
-    };
+    let opaque =
+        |kind: &syn::Type| arctic_source::tokens(kind.to_token_stream()).iter().any(|token| token.text == "impl");
     match &signature.output {
         _ if signature.constness.is_some() => Code::Constant,
         syn::ReturnType::Type(_, kind) if opaque(kind) => Code::Opaque { body: block.clone() },
         _ => Code::Function { body: block.span().byte_range() },
     }
-}
-
-/// Returns whether the attributes restrict the item to tests.
-fn for_tests(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("test")
-            || attribute.path().is_ident("cfg")
-                && attribute.parse_args::<syn::Path>().is_ok_and(|condition| condition.is_ident("test"))
-    })
 }
 
 #[cfg(test)]

@@ -5,44 +5,13 @@ use std::fmt;
 use std::ops::Range;
 
 use anyhow::{Result, anyhow};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
-
-/// A token and its place.
-#[derive(Clone, Debug)]
-pub struct Token {
-    /// A word, a literal, a delimiter, or one character of an operator.
-    pub text: String,
-    /// Bytes of the source.
-    pub at: Range<usize>,
-}
+pub use arctic_source::Token;
+use arctic_source::{delimiters, tokens};
+use proc_macro2::{TokenStream, TokenTree};
 
 /// Splits a source into tokens. Delimiters must be balanced.
 pub fn split(source: &str) -> Result<Vec<Token>> {
-    let stream: TokenStream = source.parse().map_err(|error| anyhow!("`{}` is not Rust: {error}", Shown(source)))?;
-    let mut tokens = Vec::new();
-    flatten(stream, &mut tokens);
-    Ok(tokens)
-}
-
-fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
-    for tree in stream {
-        let TokenTree::Group(group) = &tree else {
-            tokens.push(Token { text: tree.to_string(), at: tree.span().byte_range() });
-            continue;
-        };
-        let (open, close) = match group.delimiter() {
-            Delimiter::Parenthesis => ("(", ")"),
-            Delimiter::Brace => ("{", "}"),
-            Delimiter::Bracket => ("[", "]"),
-            Delimiter::None => {
-                flatten(group.stream(), tokens);
-                continue;
-            }
-        };
-        tokens.push(Token { text: open.into(), at: group.span_open().byte_range() });
-        flatten(group.stream(), tokens);
-        tokens.push(Token { text: close.into(), at: group.span_close().byte_range() });
-    }
+    Ok(tokens(source.parse().map_err(|error| anyhow!("`{}` is not Rust: {error}", Shown(source)))?))
 }
 
 /// The tokens as text, separated by spaces, without documentation.
@@ -62,13 +31,10 @@ pub fn text(stream: TokenStream) -> String {
                 rest.next();
             }
             TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Brace => ("{", "}"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::None => ("", ""),
-                };
-                out += &format!("{open} {}{close} ", text(group.stream()));
+                let [open, close] = delimiters(group.delimiter());
+                out.extend(open.into_iter().chain([' ']));
+                out += &text(group.stream());
+                out.extend(close.into_iter().chain([' ']));
             }
             tree => out += &format!("{tree} "),
         }
