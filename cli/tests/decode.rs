@@ -229,6 +229,16 @@ fn a_capture_reads() {
         "\n",
         r#"{"ns":2000002,"function":1,"event":"lost","events":3}"#,
         "\n",
+        r#"{"ns":2000003,"function":1,"event":"doorbell","page":4198400,"doorbell":2,"notifies":true}"#,
+        "\n",
+        r#"{"ns":2000004,"function":1,"event":"doorbell","page":4198400,"doorbell":2,"notifies":false}"#,
+        "\n",
+        r#"{"ns":2000005,"function":1,"event":"doorbell","page":4202496,"notifies":false}"#,
+        "\n",
+        r#"{"ns":2000006,"function":0,"event":"tlb_invalidation","by":"TLB_INV_CR","all":true}"#,
+        "\n",
+        r#"{"ns":2000007,"function":1,"engine":"ccs0","event":"tlb_invalidation","by":"a command","all":false}"#,
+        "\n",
         r#"{"ns":2100000,"function":1,"engine":"ccs0","event":"stop","outcome":"Preempted","head":12}"#,
         "\n",
     );
@@ -245,6 +255,11 @@ fn a_capture_reads() {
       2.000000 vf1   ccs0   signals  user interrupt
       2.000001 vf1   -      MSI      vector 0
       2.000002 vf1   -      3 events are missing here: the card was faster than its follower
+      2.000003 vf1   -      rings    page 0x401000, doorbell 2
+      2.000004 vf1   -      rings    page 0x401000, doorbell 2, served with an earlier ring
+      2.000005 vf1   -      rings    page 0x402000, which no doorbell watches
+      2.000006 pf    -      TLB      invalidated by TLB_INV_CR, of all functions
+      2.000007 vf1   ccs0   TLB      invalidated by a command
       2.100000 vf1   ccs0   stop     Preempted, HEAD 0xc
 "
     );

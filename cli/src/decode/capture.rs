@@ -102,6 +102,15 @@ fn what(event: &Event, family: Family) -> String {
             let way = if *mailbox { "mailbox " } else { "CT      " };
             format!("{way} {}", message.to_string().trim_start())
         }
+        EventKind::Doorbell { page, doorbell, notifies } => {
+            let of = doorbell.map_or("which no doorbell watches".into(), |doorbell| format!("doorbell {doorbell}"));
+            let effect = if doorbell.is_some() && !notifies { ", served with an earlier ring" } else { "" };
+            format!("rings    page {page:#x}, {of}{effect}")
+        }
+        EventKind::TlbInvalidation { by, all } => {
+            let of = if *all { ", of all functions" } else { "" };
+            format!("TLB      invalidated by {by}{of}")
+        }
         EventKind::Lost { events } => {
             format!("{events} events are missing here: the card was faster than its follower")
         }

@@ -155,6 +155,23 @@ pub enum EventKind {
         /// HXG dwords of the message.
         dwords: Vec<u32>,
     },
+    /// A page of the function's doorbell window was accessed.
+    Doorbell {
+        /// Offset of the page in the BAR with the registers.
+        page: u64,
+        /// The first physical doorbell that watches the page; absent if none does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        doorbell: Option<u8>,
+        /// The ring sends a message; otherwise an earlier one has not been served.
+        notifies: bool,
+    },
+    /// Cached translations were invalidated: of the engine, or without one of the function.
+    TlbInvalidation {
+        /// What invalidated them: a command, a register, or a request by its kind.
+        by: Cow<'static, str>,
+        /// Translations of all functions were invalidated.
+        all: bool,
+    },
     /// Events were dropped because the subscriber did not keep up.
     Lost {
         /// Number of dropped events.

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
+use arctic_base::host::Function;
 use arctic_base::registers::{Unit, masked};
+use arctic_base::trace::EventKind;
 use arctic_sriov::number::{high, low};
 
 use super::watchdog::Watchdog;
@@ -241,6 +243,10 @@ impl Gt {
     /// complete its current command by them.
     pub fn invalidate_translations(&self, engine: EngineId) {
         self.activity(engine).invalidate_translations();
+        self.trace.record_of_engine(Function::PF, || {
+            let by = "a flush, a load of the page directory or a reset".into();
+            (self.generation.engine(engine).name, EventKind::TlbInvalidation { by, all: false })
+        });
     }
 
     /// Number of invalidations of the translations of `engine`.

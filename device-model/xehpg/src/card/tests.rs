@@ -23,6 +23,7 @@ use crate::memory::ggtt::GgttEntry;
 use crate::memory::region::SharedRegion;
 use crate::memory::tests::sparse;
 use crate::profile::provision::Quota;
+use crate::trace::{EventKind, Filter};
 
 const VF1: Function = Function::new(1).unwrap();
 const VF2: Function = Function::new(2).unwrap();
@@ -503,6 +504,20 @@ fn rings_go_where_they_are_routed() {
     assert!(card.ring_doorbell(Function::PF, page(1)));
     assert_eq!(card.step(), WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+}
+
+/// Trace events of rings have the doorbell, and say which sends a message.
+#[test]
+fn rings_are_traced() {
+    let (card, _) = card();
+    let trace = card.gt().trace.subscribe(Filter::default());
+    card.gt().doorbells.arm(7, Function::PF, page(1)).unwrap();
+    let rung: Vec<_> = [1, 1, 2].map(|number| card.ring_doorbell(Function::PF, page(number))).into();
+    assert_eq!(rung, [true, true, false]);
+    let events: Vec<_> = trace.take(Duration::ZERO).into_iter().map(|event| (event.function, event.what)).collect();
+    let ring =
+        |number, doorbell, notifies| (0, EventKind::Doorbell { page: page(number).offset(), doorbell, notifies });
+    assert_eq!(events, [ring(1, Some(7), true), ring(1, Some(7), false), ring(2, None, false)]);
 }
 
 #[test]

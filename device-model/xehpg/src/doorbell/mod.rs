@@ -416,6 +416,11 @@ impl Doorbells {
         word.valid().then(|| (word.function(), word.page()))
     }
 
+    /// The first physical doorbell that watches `page` of `function`.
+    pub fn watching(&self, function: Function, page: Page) -> Option<u8> {
+        self.indices().find(|index| self.word(*index).watches(function, page))
+    }
+
     /// Ring counters of `function`.
     pub fn rings(&self, function: Function) -> Rings {
         let [rung, missed] = self.rings_of(function);

@@ -9,6 +9,7 @@ use crate::command::gfx::fields as control;
 use crate::command::mi::fields;
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
+use crate::trace::EventKind;
 use arctic_base::command::Addressing;
 
 /// Target of a post-sync operation.
@@ -80,6 +81,7 @@ impl Streamer<'_> {
 
     fn invalidate_and_notify(&mut self, invalidate: bool, notify: bool) -> Result<(), Fault> {
         if invalidate {
+            self.trace_event(|_| EventKind::TlbInvalidation { by: "a command".into(), all: false });
             self.gam.flush_tlb();
         }
         if notify { self.signal(FLUSH_COMPLETE) } else { Ok(()) }

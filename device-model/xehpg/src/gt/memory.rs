@@ -5,6 +5,7 @@ use super::{Gt, SideEffect};
 use crate::host::ALL_FUNCTIONS;
 use crate::registers::{Access, MemoryRegister, Unit, XeHpg};
 use crate::sync::atomic::Ordering;
+use crate::trace::EventKind;
 
 impl Gt {
     /// A TLB invalidation will be executed by a worker. The registers read as busy until [`Gt::end_tlb_invalidation`].
@@ -28,7 +29,9 @@ impl Unit<XeHpg, Gt> for MemoryRegister {
         }
     }
 
-    fn write(&self, gt: &Gt, _: Access<'_>, value: u32) -> Option<SideEffect> {
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        let invalidation = || EventKind::TlbInvalidation { by: access.decoded.register.name.into(), all: true };
+        gt.trace.record(access.function, invalidation);
         match self {
             MemoryRegister::TlbInvalidate => {
                 // The registers select units of the card, not functions.

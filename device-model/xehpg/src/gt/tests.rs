@@ -9,6 +9,8 @@ mod hardware_errors;
 mod observation;
 mod steering;
 
+use std::time::Duration;
+
 use super::*;
 use crate::generation::XE_HPG;
 use crate::host::{Function, ManualClock, NullHost};
@@ -17,6 +19,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::region::SharedRegion;
 use crate::registers::REGISTER_BYTES;
 use crate::topology::EngineClass;
+use crate::trace::{EventKind, Filter};
 use arctic_fidelity::proves;
 
 #[derive(Default)]
@@ -162,9 +165,12 @@ fn requests_reach_the_card() {
     assert_eq!(gt.read(0x10_1018), 0x8000_0000);
     gt.write(0x10_1018, 0x8000_0000);
     assert_eq!(gt.read(0x10_1018), 0);
+    let trace = gt.trace.subscribe(Filter::default());
     for register in [0xced8, 0xcedc, 0xcee0, 0xcee4, 0xcee8, 0xceec, 0xcf04] {
         assert_eq!(gt.write(register, 1), Some(SideEffect::TlbInvalidate));
         assert_eq!(gt.read(register), 0);
+        let [event] = &trace.take(Duration::ZERO)[..] else { panic!("one event of {register:#x}") };
+        assert!(matches!(&event.what, EventKind::TlbInvalidation { by, all: true } if by.contains("TLB_INV_CR")));
     }
 }
 

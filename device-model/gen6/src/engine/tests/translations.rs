@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Cached translations: what invalidates them, in both modes of GFX_MODE, and what does not.
 
+use std::time::Duration;
+
+use arctic_base::trace::{EventKind, Filter};
+
 use super::*;
 
 /// Pages of the guest to which the data page of the PPGTT is mapped, one after the other.
@@ -209,6 +213,18 @@ fn a_load_of_the_page_directory_invalidates() {
     bench.run(&[0x1100_0001, 0x2_2228, 0x0100_0000, 0]);
     bench.run(&[0x1000_0002, 0, DATA, 3]);
     assert_eq!([OLD, NEW].map(|page| bench.get(page)), [3, 2]);
+}
+
+#[test]
+fn invalidations_are_traced() {
+    let mut bench = EngineBench::new(BCS);
+    let trace = bench.gt.trace.subscribe(Filter::default());
+    bench.run(&[0x1304_0001, 0, 0, 0]);
+    bench.write(0x2_2228, 0x0100_0000);
+    let events = trace.take(Duration::ZERO).into_iter();
+    let invalidations = events.filter(|event| matches!(event.what, EventKind::TlbInvalidation { all: false, .. }));
+    let engines: Vec<_> = invalidations.map(|event| event.engine.unwrap()).collect();
+    assert_eq!(engines, ["bcs0"; 2], "of a command and of a register");
 }
 
 /// IVB-036, ILK-128, ILK-139: a switch of contexts.

@@ -59,6 +59,26 @@ fn a_submission_is_followed_command_by_command() {
     assert_eq!((stop.1, switch.1), (0xfd, 0xfc));
 }
 
+/// MI_FLUSH_DW and PIPE_CONTROL invalidate translations if they say so.
+#[test]
+fn invalidations_of_translations_are_traced() {
+    let flush = |tlb: bool| [MI_FLUSH_DW | u32::from(tlb) << 18 | 1, 0, 0];
+    let control = |tlb: bool| [PIPE_CONTROL | 4, u32::from(tlb) << 18, 0, 0, 0, 0];
+    for (class, invalidates, flushes) in [
+        (EngineClass::Copy, &flush(true)[..], &flush(false)[..]),
+        (EngineClass::Render, &control(true), &control(false)),
+    ] {
+        let mut bench = EngineBench::new(class);
+        let all = bench.gt.trace.subscribe(Filter::default());
+        assert_eq!(bench.ring(&[flushes, invalidates].concat()), Outcome::Complete);
+        let received = whats(&all);
+        let by = EventKind::TlbInvalidation { by: "a command".into(), all: false };
+        let at: Vec<_> = (0..received.len()).filter(|at| received[*at] == by).collect();
+        let [at] = at[..] else { panic!("{received:?}") };
+        assert!(matches!(&received[at - 1], EventKind::Command { dwords, .. } if dwords == invalidates));
+    }
+}
+
 /// A semaphore wait is traced once per subscriber, regardless of retries. A later subscriber also receives it.
 #[test]
 fn a_wait_is_traced_once() {

@@ -17,6 +17,7 @@ use crate::guc::scheduler::GucCtx;
 use crate::guc::state::GucState;
 use crate::host::{Function, functions};
 use crate::memory::ggtt;
+use crate::trace::EventKind;
 
 /// Maximum number of dwords of a configuration or policy list.
 const MOST: u32 = 512;
@@ -209,6 +210,7 @@ fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.forget(ctx, vf);
     // Contexts of the PF may use memory of the VF.
     ctx.gt.memory.invalidate(vf.bit());
+    ctx.gt.trace.record(vf, || EventKind::TlbInvalidation { by: "a reset".into(), all: false });
     ctx.units.end_steps_of(vf.bit(), &ctx.gt.memory);
     guc.of(vf).watch.forget();
 }

@@ -23,6 +23,7 @@ use crate::guc::slpc;
 use crate::guc::state::{GucState, Handler};
 use crate::host::{ALL_FUNCTIONS, functions};
 use crate::memory::Fault;
+use crate::trace::EventKind;
 
 /// Number of payload dwords that an action accepts, after the HXG header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +208,8 @@ fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) ->
     const GGTT: u32 = 3;
     let [seqno, operation, ..] = request.payload else { return Err(Error::InvalidSize) };
     let own = ctx.function.bit();
+    let by = || names::of_invalidation(operation & TYPE).into();
+    ctx.gt.trace.record(ctx.function, || EventKind::TlbInvalidation { by: by(), all: false });
     let shared = operation & TYPE == GGTT && !ctx.function.is_vf();
     note_invalidation(guc, ctx, *seqno, own, if shared { ALL_FUNCTIONS } else { own });
     Ok(Answer::default())
@@ -223,6 +226,7 @@ fn note_invalidation(guc: &mut GucState, ctx: &GucCtx<'_>, seqno: u32, drop: u64
 fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, request: Request<'_>) -> Reply {
     let [seqno, ..] = request.payload else { return Err(Error::InvalidSize) };
     control::second_level::adopt(ctx);
+    ctx.gt.trace.record(ctx.function, || EventKind::TlbInvalidation { by: names::INVALIDATION_ALL.into(), all: true });
     note_invalidation(guc, ctx, *seqno, ALL_FUNCTIONS, ALL_FUNCTIONS);
     Ok(Answer::default())
 }

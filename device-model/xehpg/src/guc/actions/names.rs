@@ -20,6 +20,23 @@ const EVENTS: &[(u16, &str, &[&str])] = &[
     (0x8002, "STATE_CAPTURE_NOTIFICATION", &["status"]),
 ];
 
+/// Types of TLB_INVALIDATION, bits 7:0 of its operation, as events of a trace name them (xe: guc_actions_abi.h,
+/// xe_guc_tlb_invalidation_type; contract C.3).
+const INVALIDATIONS: &[(u32, &str)] = &[
+    (0, "a full request"),
+    (1, "a page-selective request"),
+    (2, "a page-selective request of a context"),
+    (3, "a GGTT request"),
+];
+
+/// TLB_INVALIDATION_ALL, likewise.
+pub const INVALIDATION_ALL: &str = "a request for all functions";
+
+/// The name of a type of TLB_INVALIDATION.
+pub fn of_invalidation(kind: u32) -> &'static str {
+    INVALIDATIONS.iter().find(|(number, _)| *number == kind).map_or("a request of a reserved type", |(_, name)| name)
+}
+
 /// Names of the dwords after a request's header.
 const PARAMETERS: &[(u16, &[&str])] = &[
     (0x0010, &["context", "doorbell"]),

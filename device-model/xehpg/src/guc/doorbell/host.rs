@@ -6,6 +6,7 @@ use crate::gt::{Gt, SideEffect};
 use crate::host::Function;
 use crate::interrupts::DOORBELL_RANG;
 use crate::registers::{Access, Unit, XeHpg};
+use crate::trace::EventKind;
 
 impl Unit<XeHpg, Gt> for DoorbellRegister {
     type Effect = SideEffect;
@@ -23,6 +24,11 @@ impl Unit<XeHpg, Gt> for DoorbellRegister {
 /// caller must request a GuC step if the result is a message to the GuC. Takes no lock.
 pub fn ring(gt: &Gt, function: Function, page: Page) -> Ring {
     let ring = gt.doorbells.ring(function, page);
+    gt.trace.record(function, || EventKind::Doorbell {
+        page: page.offset(),
+        doorbell: gt.doorbells.watching(function, page),
+        notifies: matches!(ring, Ring::Message { .. }),
+    });
     if let Ring::Message { to: Route::Host, .. } = ring {
         gt.interrupts.raise_guc(DOORBELL_RANG);
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CT buffers: replies, wrapping, flow control, and invalid contents.
 
+use std::time::Duration;
+
 use super::*;
 use crate::generation::XE_HPG;
+use crate::trace::{EventKind, Filter};
 
 /// Contract B.6: requests get exactly one reply, fast requests none unless they fail; lengths are exact.
 #[test]
@@ -26,10 +29,16 @@ fn replies() {
 #[test]
 fn tlb_invalidations() {
     let mut host = Host::up();
+    let trace = host.gt.trace.subscribe(Filter::default());
     host.fast(0x7000, &[7, 0x8000_0000]);
     host.fast(0x7000, &[8, 0x8000_0001, 0, 0x1000, 0, 3]);
     host.fast(0x7002, &[9, 0x8000_0000]);
     assert_eq!(host.stepped(), [[2, 0x9000_7001, 7], [2, 0x9000_7001, 8], [2, 0x9000_7001, 9]]);
+    let events = trace.take(Duration::ZERO).into_iter().map(|event| event.what);
+    let invalidations: Vec<_> = events.filter(|what| matches!(what, EventKind::TlbInvalidation { .. })).collect();
+    let by = |by: &'static str, all| EventKind::TlbInvalidation { by: by.into(), all };
+    let [full, pages] = [by("a full request", false), by("a page-selective request", false)];
+    assert_eq!(invalidations, [full, pages, by("a request for all functions", true)]);
 }
 
 /// Robustness: zeros are padding up to the length of the ring: a VF's driver fills it with them after the VF was moved (MIG-046).
