@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use arctic_test_support::client::{DATA, LMEM, Raw};
+use arctic_test_support::client::{DATA, LMEM, Raw, Transport};
 use arctic_test_support::served::ChildProcess;
 use serde_json::Value;
 use vmm_sys_util::tempdir::TempDir;
