@@ -10,6 +10,7 @@ mod connections;
 mod decode;
 mod metrics;
 mod operator;
+mod perfetto;
 mod remedy;
 mod run_dir;
 

@@ -301,14 +301,17 @@ fn a_card_is_followed_until_ctrl_c() {
     let dir = TempDir::new().unwrap();
     let (saved, complete) = (dir.as_path().join("saved"), dir.as_path().join("whole"));
     let card = serve(dir.as_path(), &["--trace", complete.to_str().unwrap()]);
+    let timeline = dir.as_path().join("timeline");
     let mut trace = arctic(&["trace", dir.as_path().to_str().unwrap(), "--function", "pf", "--json", "--save"]);
-    let trace = ChildProcess::spawn(trace.arg(&saved));
-    // The file is created after the SIGINT handler is installed and before events are written.
-    eventually("the file of arctic trace", || saved.exists());
+    let trace = ChildProcess::spawn(trace.arg(&saved).arg("--perfetto").arg(&timeline));
+    // The files are created after the SIGINT handler is installed and before events are written.
+    eventually("the files of arctic trace", || saved.exists() && timeline.exists());
     trace.signal(libc::SIGINT);
     let output = trace.wait_with_output();
     let message = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && message == "0 events, 0 of them commands; 0 missing\n", "{message}");
+    let counts = "0 events, 0 of them commands; 0 missing\ntimeline of 0 events; 0 missing\n";
+    assert!(output.status.success() && message == counts, "{message}");
+    assert_eq!(arctic_timeline::read(&fs::read(timeline).unwrap()).unwrap().instants.len(), 1, "the end");
     assert_eq!(card.end(libc::SIGINT).0, Some(0));
     for capture in [saved, complete] {
         let heading = fs::read_to_string(&capture).unwrap();

@@ -86,6 +86,10 @@ fn needed(command: &str, option: &str) -> &'static [&'static str] {
         ("serve", "--card") => &["--dir", "run"],
         ("serve", _) => &["--dir", "run", "--card", "small"],
         ("trace" | "status", "--save" | "--json" | "--engine" | "--function") => &["run"],
+        ("trace", "--perfetto") => &["run"],
+        ("trace", "--guest-clock") => &["run", "--perfetto", "timeline"],
+        ("decode", "--guest-clock") => &["list", "--perfetto", "timeline"],
+        ("decode", "--ftrace") => &["list", "--perfetto", "timeline", "--guest-clock", "clock"],
         ("decode", option) if !option.is_empty() => &["list"],
         _ => &[],
     }

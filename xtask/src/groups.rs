@@ -55,6 +55,7 @@ const CARD: Group = Group {
         "arctic-cli",
         "arctic-vmm",
         "arctic-test-support",
+        "arctic-timeline",
         "xtask",
     ],
     published: &[

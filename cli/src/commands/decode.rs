@@ -22,6 +22,7 @@ use crate::decode::engine::{Batch, Engine, FLEX, Family, names};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::source::{Gpu, Source, Understood};
 use crate::decode::{File, capture, i915, xe};
+use crate::perfetto::Timeline;
 use printer::Printer;
 pub use values::engine;
 use values::{address, class, class_help, family};
@@ -55,7 +56,8 @@ use values::{address, class, class_help, family};
     arctic decode ring.bin --kind ring --engine ccs0 --base 0xfe000 --head 0x240 --tail 0x2c0\n  \
     echo 0x11000001 0x2600 5 0x5000000 | arctic decode - --json | jq .name\n  \
     arctic decode lrc.bin --kind context --class compute\n  \
-    arctic decode batch.bin --card ivb --engine bcs0")]
+    arctic decode batch.bin --card ivb --engine bcs0\n  \
+    arctic decode boot.capture --perfetto boot.perfetto")]
 pub struct DecodeArgs {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
@@ -86,6 +88,15 @@ pub struct DecodeArgs {
     /// ACTHD: the address at which the engine is executing; marked in the output
     #[arg(long, value_name = "ADDR", value_parser = address)]
     acthd: Option<u64>,
+    /// Of a capture, write a timeline to this file, for https://ui.perfetto.dev, and print only the number of events
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["raw", "json"])]
+    perfetto: Option<PathBuf>,
+    /// Place the timeline on the axis of a guest's clock: FILE has the line that `arctic guest clock` prints in a guest with the PF
+    #[arg(long, value_name = "FILE", requires = "perfetto")]
+    guest_clock: Option<PathBuf>,
+    /// Add the guest's ftrace to the timeline: the text of /sys/kernel/tracing/trace with the trace_clock `mono` or `boot`
+    #[arg(long, value_name = "FILE", requires = "guest_clock")]
+    ftrace: Option<PathBuf>,
     /// Also print the dwords of each command
     #[arg(long)]
     raw: bool,
@@ -181,6 +192,9 @@ impl DecodeArgs {
     fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<Understood> {
         let budget = &mut Budget::default();
         let mut understood = Understood::default();
+        if self.perfetto.is_some() && !matches!(file, File::Capture(_)) {
+            return Err(super::usage(anyhow!("--perfetto is for captures of `arctic trace` only, and {name} is none")));
+        }
         let source = match file {
             File::Xe(text) => {
                 self.check_no_dword_options("xe's devcoredump")?;
@@ -358,7 +372,10 @@ impl DecodeArgs {
         };
         // A capture without events is one of a card that has done nothing.
         understood.decoded();
-        if !printer.json {
+        let guest = self.guest_clock.as_deref();
+        let create = |path: &PathBuf| Timeline::create(path, &heading.card, family, guest);
+        let mut timeline = self.perfetto.as_ref().map(create).transpose()?;
+        if !printer.json && timeline.is_none() {
             writeln!(printer.output, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
         }
         let engines = self.selected_engines(family)?.into_iter().map(|engine| engine.name().to_owned()).collect();
@@ -377,7 +394,11 @@ impl DecodeArgs {
             if event.engine.as_deref().is_some_and(|engine| family.engine(engine).is_none()) {
                 understood.unknown("event of an engine that the card does not have");
             }
-            if let Some(text) = capture::text(&event, family, &filter) {
+            if let Some(timeline) = &mut timeline {
+                if filter.passes(&event) {
+                    timeline.add(&event)?;
+                }
+            } else if let Some(text) = capture::text(&event, family, &filter) {
                 if printer.json {
                     let document = serde_json::json!({ "kind": "event", "event": event, "text": text.trim_start() });
                     writeln!(printer.output, "{document}")?;
@@ -385,6 +406,16 @@ impl DecodeArgs {
                     writeln!(printer.output, "{text}")?;
                 }
             }
+        }
+        if let Some(mut timeline) = timeline {
+            if let Some(path) = &self.ftrace {
+                let name = path.display().to_string();
+                let bytes = read(Some(path), &name)?;
+                if timeline.add_ftrace(&String::from_utf8_lossy(&bytes))? == 0 {
+                    bail!("{name} has no lines of an ftrace");
+                }
+            }
+            writeln!(printer.output, "# {}", timeline.finish()?)?;
         }
         Ok(source)
     }
@@ -509,6 +540,21 @@ mod tests {
         assert_eq!(waiting(&cut), ["ccs0"]);
         assert!(cut.ends_with("# the capture ends in the middle of an event\n"), "{cut}");
         assert!(refusal(&[], &input.replace("\"ns\":1,", "")).contains("line 4 is not an event"));
+    }
+
+    #[test]
+    fn a_timeline_is_written_in_place_of_the_text() {
+        let dir = vmm_sys_util::tempdir::TempDir::new().unwrap();
+        let file = dir.as_path().join("timeline");
+        let path = file.to_str().unwrap();
+        let input = capture("", &["rcs0", "ccs0"]);
+        assert_eq!(decode(&["--perfetto", path], input.as_bytes()).unwrap(), "# timeline of 2 events; 0 missing\n");
+        let all = std::fs::read(&file).unwrap();
+        decode(&["--perfetto", path, "--engine", "ccs0"], input.as_bytes()).unwrap();
+        assert!((100..all.len()).contains(&std::fs::read(&file).unwrap().len()));
+        assert!(refusal(&["--perfetto", path], "0x5000000").contains("--perfetto is for captures"));
+        assert!(refusal(&["--perfetto", "/nowhere/at/all"], &input).contains("/nowhere/at/all cannot be created"));
+        assert!(refusal(&["--perfetto", path, "--guest-clock", path], &input).contains("cannot be read"), "no UTF-8");
     }
 
     #[test]

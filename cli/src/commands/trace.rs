@@ -22,6 +22,7 @@ use super::stdout::{Stdout, complain};
 use crate::decode::capture;
 use crate::decode::engine::{FLEX, classes, names};
 use crate::operator::{Connection, MOST_CAPTURE_MIB, Request, unmatched};
+use crate::perfetto::Timeline;
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
 /// command with its address, messages between driver and GuC, and interrupts.
@@ -32,14 +33,18 @@ use crate::operator::{Connection, MOST_CAPTURE_MIB, Request, unmatched};
 /// that arrive faster than they are read are dropped, and a line reports their number; filters reduce the number of
 /// events. `arctic decode` reads files written with --save.
 ///
+/// With --perfetto, the events are also written as a timeline for https://ui.perfetto.dev: a track for each engine and each
+/// function, with contexts, batches and kernels as slices (docs/debugging.md).
+///
 /// With --walker, nothing is traced but one dispatch of a kernel: its code, state and memory are saved, and `eu run FILE` executes it
 /// again on the host and compares the memory with what the card left (docs/compute.md).
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  \
+#[command(group(clap::ArgGroup::new("kept").args(["save", "perfetto"]).multiple(true)), after_help = "Examples:\n  \
     arctic trace\n  \
     arctic trace /tmp/card\n  \
     arctic trace /tmp/card --engine ccs0 --function vf1\n  \
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
+    arctic trace --perfetto card.perfetto --quiet\n  \
     arctic trace --function pf --walker 12 --save walker.eu\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
 pub struct TraceArgs {
@@ -60,6 +65,12 @@ pub struct TraceArgs {
     /// Save the events to this file, for `arctic decode`; with --walker, the walker, for `eu run` and `eu trace`
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Write a timeline of the events to this file, for https://ui.perfetto.dev
+    #[arg(long, value_name = "FILE", conflicts_with = "walker")]
+    perfetto: Option<PathBuf>,
+    /// Place the timeline on the axis of a guest's clock: FILE has the line that `arctic guest clock` prints in a guest with the PF
+    #[arg(long, value_name = "FILE", requires = "perfetto")]
+    guest_clock: Option<PathBuf>,
     /// Capture a walker (a dispatch of a kernel) with the memory that it accesses, before and after it: the Nth of those that begin
     /// from now on, on the engines and functions of --engine and --function; with --save
     #[arg(
@@ -79,8 +90,8 @@ pub struct TraceArgs {
         value_parser = quantity::<u32>("MiB", 1..=MOST_CAPTURE_MIB.into())
     )]
     limit: u32,
-    /// Print only the final counts; with --save
-    #[arg(long, requires = "save", conflicts_with = "json")]
+    /// Print only the final counts; with --save or --perfetto
+    #[arg(long, requires = "kept", conflicts_with = "json")]
     quiet: bool,
     /// Print the events as JSON, one document per line
     #[arg(long)]
@@ -138,8 +149,11 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
     let heading = serde_json::to_string(&events.heading)?;
     let family = capture::family(&events.heading).map_err(|why| anyhow!("{}: {why}", path.display()))?;
     if let Some((file, path)) = &mut kept {
-        writeln!(file, "{heading}").with_context(|| format!("{} cannot be written", path.display()))?;
+        writeln!(file, "{heading}").with_context(|| unwritten(path))?;
     }
+    let guest = arguments.guest_clock.as_deref();
+    let create = |path: &PathBuf| Timeline::create(path, &events.heading.card, family, guest);
+    let mut timeline = arguments.perfetto.as_ref().map(create).transpose()?;
     let mut stdout = Stdout::new();
     let mut printed = Ok(());
     let mut count = Count::default();
@@ -148,6 +162,10 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
             Ok(Some(line)) => line,
             Ok(None) => {
                 waiting.take().into_iter().for_each(complain);
+                if let Some((file, path)) = &mut kept {
+                    file.flush().with_context(|| unwritten(path))?;
+                }
+                timeline.as_mut().map_or(Ok(()), Timeline::flush)?;
                 printed = stdout.flush();
                 if printed.is_err() {
                     break;
@@ -161,12 +179,13 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
             Err(error) => return Err(anyhow!("the connection to {} failed: {error}", path.display())),
         };
         if let Some((file, path)) = &mut kept {
-            writeln!(file, "{line}").with_context(|| format!("{} cannot be written", path.display()))?;
+            writeln!(file, "{line}").with_context(|| unwritten(path))?;
         }
         let event: Event =
             serde_json::from_str(&line).with_context(|| format!("invalid event from {}", path.display()))?;
         waiting = None;
         count.add(&event);
+        timeline.as_mut().map_or(Ok(()), |timeline| timeline.add(&event))?;
         printed = match (arguments.quiet, arguments.json) {
             (true, _) => Ok(()),
             (_, true) => writeln!(stdout, "{line}"),
@@ -178,10 +197,17 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
     }
     let printed = printed.and_then(|()| stdout.flush());
     if let Some((mut file, path)) = kept {
-        file.flush().with_context(|| format!("{} cannot be written", path.display()))?;
+        file.flush().with_context(|| unwritten(path))?;
     }
     complain(count);
+    if let Some(timeline) = timeline {
+        complain(timeline.finish()?);
+    }
     Ok(printed?)
+}
+
+fn unwritten(path: &Path) -> String {
+    format!("{} cannot be written", path.display())
 }
 
 fn keep(path: &Path) -> Result<(BufWriter<File>, &Path)> {
