@@ -113,6 +113,19 @@ impl Engine {
     }
 }
 
+/// An engine's timestamp, and when the driver has read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineCycles {
+    /// The timestamp in ticks of the GT's reference clock.
+    pub cycles: u64,
+    /// Its width in bits.
+    pub width: u32,
+    /// CLOCK_MONOTONIC before the read, in nanoseconds.
+    pub cpu_timestamp: u64,
+    /// Nanoseconds that the read took.
+    pub cpu_delta: u64,
+}
+
 /// One memory region of the card, sizes in bytes.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct MemRegion {
@@ -170,8 +183,8 @@ pub(super) trait DriverApi: Sync {
     fn config(&self, device: &Device) -> Result<Config>;
     /// Version of the GuC submission interface, `major.minor.patch`.
     fn guc_submission_version(&self, device: &Device) -> Result<String>;
-    /// Returns an engine's timestamp as read by the driver, and its width in bits.
-    fn engine_cycles(&self, device: &Device, engine: Engine) -> Result<(u64, u32)>;
+    /// Returns an engine's timestamp as read by the driver.
+    fn engine_cycles(&self, device: &Device, engine: Engine) -> Result<EngineCycles>;
     /// Creates an empty address space and returns its ID.
     fn create_vm(&self, device: &Device) -> Result<u32>;
     /// Destroys address space `vm`.
@@ -280,9 +293,8 @@ impl Device {
         self.api.guc_submission_version(self)
     }
 
-    /// Returns an engine's timestamp as read by the driver, and its width in bits. Not available on a VF (EOPNOTSUPP)
-    /// and with i915.
-    pub fn engine_cycles(&self, engine: Engine) -> Result<(u64, u32)> {
+    /// Returns an engine's timestamp as read by the driver. Not available on a VF (EOPNOTSUPP) and with i915.
+    pub fn engine_cycles(&self, engine: Engine) -> Result<EngineCycles> {
         self.api.engine_cycles(self, engine)
     }
 

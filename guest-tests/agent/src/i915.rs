@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::device::{Config, Device, DriverApi, DrmError, Engine, Gt, MemRegion, Result, Table};
+use super::device::{Config, Device, DriverApi, DrmError, Engine, EngineCycles, Gt, MemRegion, Result, Table};
 use super::uapi::i915 as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::driver::Driver;
@@ -77,7 +77,7 @@ impl DriverApi for I915 {
         Ok(format!("{}.{}.{}", table.u32(4)?, table.u32(8)?, table.u32(12)?))
     }
 
-    fn engine_cycles(&self, _device: &Device, _engine: Engine) -> Result<(u64, u32)> {
+    fn engine_cycles(&self, _device: &Device, _engine: Engine) -> Result<EngineCycles> {
         Err(DrmError::Unsupported(Driver::I915, "engine cycles query"))
     }
 

@@ -53,7 +53,7 @@ pub fn run(info: &Info) -> Result<()> {
             class: engine.class,
             instance: engine.instance,
             gt: engine.gt,
-            timestamp: device.engine_cycles(engine).ok().map(|(cycles, _)| cycles),
+            timestamp: device.engine_cycles(engine).ok().map(|read| read.cycles),
         })
         .collect();
     let device_info = DeviceInfo {

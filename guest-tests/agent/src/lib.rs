@@ -4,6 +4,7 @@
 //! - `arctic guest vfs` enables VFs and runs work on each.
 //! - `arctic guest rounds` repeats a short workload while other guests run theirs.
 //! - `arctic guest info` prints the card's properties.
+//! - `arctic guest clock` prints the guest's clock beside the card's.
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
 //! - `arctic guest load` keeps engines busy for a part of the time, and measures it by each counter.
@@ -15,6 +16,7 @@
 pub mod batch;
 pub mod blt;
 pub mod checks;
+mod clock;
 pub mod device;
 pub mod driver;
 mod flr;
@@ -58,6 +60,8 @@ enum Command {
     Work(work::Work),
     /// Print the engines, memory and firmware version as JSON
     Info(info::Info),
+    /// Print CLOCK_MONOTONIC and the card's clock at one moment as one line of JSON, for `--guest-clock` of `arctic trace`
+    Clock(clock::Clock),
     /// Submit empty batches to one engine, waiting for each before the next
     Submit(submit::Submit),
     /// Hang an engine and copy the driver's dump
@@ -95,6 +99,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
     let result = match &command {
         Command::Work(work) => work::run(work),
         Command::Info(info) => info::run(info).map(|()| true),
+        Command::Clock(clock) => clock::run(clock).map(|()| true),
         Command::Submit(submit) => submit::run(submit).map(|()| true),
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Load(load) => load::run(load).map(|()| true),

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::device::{Config, Device, DriverApi, DrmError, Engine, Gt, MemRegion, Result, Table};
+use super::device::{Config, Device, DriverApi, DrmError, Engine, EngineCycles, Gt, MemRegion, Result, Table};
 use super::uapi::xe as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::number::count;
@@ -77,7 +77,7 @@ impl DriverApi for Xe {
         Ok(format!("{}.{}.{}", table.u32(8)?, table.u32(12)?, table.u32(16)?))
     }
 
-    fn engine_cycles(&self, device: &Device, engine: Engine) -> Result<(u64, u32)> {
+    fn engine_cycles(&self, device: &Device, engine: Engine) -> Result<EngineCycles> {
         let mut request = [0u8; 40];
         for (index, half) in [engine.class, engine.instance, engine.gt].into_iter().enumerate() {
             request[2 * index..2 * index + 2].copy_from_slice(&half.to_ne_bytes());
@@ -85,7 +85,12 @@ impl DriverApi for Xe {
         request[8..12].copy_from_slice(&libc::CLOCK_MONOTONIC.to_ne_bytes());
         let answer = query(device, uapi::query::ENGINE_CYCLES, &request)?;
         let table = Table { name: "engine cycles", bytes: &answer };
-        Ok((table.u64(16)?, table.u32(12)?))
+        Ok(EngineCycles {
+            width: table.u32(12)?,
+            cycles: table.u64(16)?,
+            cpu_timestamp: table.u64(24)?,
+            cpu_delta: table.u64(32)?,
+        })
     }
 
     fn create_vm(&self, device: &Device) -> Result<u32> {
