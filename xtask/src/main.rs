@@ -15,6 +15,7 @@ mod programs;
 mod recipes;
 mod spdx;
 mod support;
+mod timeline;
 mod tools;
 #[cfg(test)]
 mod workspace;
@@ -103,6 +104,9 @@ enum Task {
         /// Only documents with one of these texts in their names
         only: Vec<String>,
     },
+    /// Draw a timeline of `arctic trace --perfetto` or `arctic decode --perfetto`, such as docs/timeline.svg
+    #[command(after_help = "Example:\n  cargo xtask timeline boot.perfetto boot.svg --from 20000 --to 20500")]
+    Timeline(timeline::TimelineArgs),
     /// Check that the paths, functions, types and tests that documents name in backticks exist
     Documents,
     /// Check that every source file starts with the licence line
@@ -136,6 +140,7 @@ fn main() -> ExitCode {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Fidelity(arguments) => fidelity::run(&arguments),
         Task::Recipes { only } => recipes::check(&only),
+        Task::Timeline(arguments) => timeline::run(&arguments),
         Task::Documents => documents::check(),
         Task::Spdx => spdx::check(),
         Task::Programs { only } => programs::run(&only),
