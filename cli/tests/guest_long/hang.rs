@@ -41,8 +41,8 @@ fn a_script_finds_the_function_that_hangs() {
         return skipped("this host has no jq");
     }
     let _one = one_guest();
-    let random = RandomState::new().hash_one(0) as usize;
-    let (victim, engine) = (random % FUNCTIONS.len(), ENGINES[random / 8 % ENGINES.len()]);
+    let random = RandomState::new().hash_one(0).to_le_bytes();
+    let (victim, engine) = (usize::from(random[0]) % FUNCTIONS.len(), ENGINES[usize::from(random[1]) % ENGINES.len()]);
     println!("{} is to hang {engine}", FUNCTIONS[victim]);
     let node = |function: usize| format!("/dev/dri/renderD{}", 128 + function);
     let load = |function: usize| format!("arctic guest load {engine}=25 --seconds 60 --device {} &\n", node(function));

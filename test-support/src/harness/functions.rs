@@ -24,6 +24,7 @@ use arctic_gpu::{CardFunction, Function, GuestRam, Machine, MsiSink, PciDevice, 
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use super::msi::{CheckedMsi, MAX_INPUT_BYTES, MAX_OPERATIONS};
+use super::tree::visit_part;
 use crate::bytes::Bytes;
 use crate::model::{Inside, observed};
 
@@ -390,6 +391,7 @@ pub fn run(input: &[u8]) {
             world.operation(2, &mut bytes);
         }
         world.work(100);
+        visit_part(&world.card, input.last().copied().unwrap_or(0));
         for ((what, before), (_, after)) in before.iter().zip(&world.snapshot(&pages)) {
             assert_eq!(before.len(), after.len(), "{what}");
             let at = before.iter().zip(after).position(|(before, after)| before != after);
@@ -405,6 +407,8 @@ pub fn run(input: &[u8]) {
             world.consistent();
         }
         world.work(100);
+        visit_part(&world.card, input.last().copied().unwrap_or(0));
+        world.consistent();
         // A reset of the PF disables its VFs. It must be possible to initialise the card again.
         world.function(0).reset();
         assert_eq!(*world.recorded.vfs.lock().unwrap(), 0);

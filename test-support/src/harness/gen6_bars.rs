@@ -19,6 +19,7 @@ use arctic_gpu::{CardFile, CardFunction, Function, GuestRam, Machine, MsiSink, P
 use vm_memory::{GuestAddress, GuestMemoryMmap};
 
 use super::msi::{CheckedMsi, MAX_INPUT_BYTES, MAX_OPERATIONS};
+use super::tree::visit_part;
 use crate::bytes::Bytes;
 use crate::model::{Inside, observed};
 
@@ -285,6 +286,9 @@ pub fn run(input: &[u8]) {
     }
     // Steps for the commands that the last operations have started: a reset must stop what is left of them.
     fixture.run_steps(10);
+    let before = fixture.untimed_registers();
+    visit_part(fixture.model(), input.last().copied().unwrap_or(0));
+    assert_eq!(fixture.untimed_registers(), before, "a visit of the state has changed a register");
     fixture.function().reset();
     for ((offset, reset), (_, first)) in fixture.untimed_registers().into_iter().zip(powered_on) {
         assert_eq!(reset, first, "after a reset, register {offset:#x} differs from its power-on value");

@@ -15,6 +15,7 @@ use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes as _;
 
+use super::tree::visit_part;
 use crate::bytes::Bytes;
 use crate::ct::{self, self_cfg};
 use crate::mi::{self, Compare};
@@ -368,6 +369,7 @@ pub fn run(input: &[u8]) {
     }
     let Run { mut bench, attacker } = run;
     bench.work(100);
+    visit_part(&*bench.card, input.last().copied().unwrap_or(0));
     match attacker {
         Attacker::Virtual => {
             check_isolation(&bench);

@@ -13,6 +13,7 @@ pub mod gen6_streamer;
 pub mod guc_messages;
 #[cfg(feature = "vfio-user")]
 mod msi;
+mod tree;
 pub mod vf_blob;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
