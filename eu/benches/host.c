@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { ITEMS = 1 << 20, SIZE = 128, WIDTH = 512, HEIGHT = 256, ROUNDS = 5 };
+enum { ITEMS = 1 << 20, SIZE = 256, WIDTH = 512, HEIGHT = 256, ROUNDS = 5 };
 
 static double now(void) {
     struct timespec t;

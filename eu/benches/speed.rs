@@ -189,7 +189,7 @@ struct LoadedKernel {
 }
 
 fn loaded_kernels() -> Vec<LoadedKernel> {
-    let (items, size, [width, height]) = (1u32 << 20, 128u32, [512u32, 256]);
+    let (items, size, [width, height]) = (1u32 << 20, 256u32, [512u32, 256]);
     let buffer = |count: u32, value: &dyn Fn(u32) -> u32| {
         Argument::Buffer((0..count).flat_map(|index| value(index).to_le_bytes()).collect())
     };

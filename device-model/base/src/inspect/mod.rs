@@ -143,6 +143,11 @@ impl Inspector<'_> {
         self.lazily(name, || Node::of(value));
     }
 
+    /// Shows the fields of a structure with bit fields ([`fields_of`]) as parts of this one.
+    pub fn fields(&mut self, value: &impl fmt::Debug) {
+        fields_of(value).into_iter().for_each(|(name, value)| self.value(&name, value));
+    }
+
     /// Shows what `node` returns, which is called only if it is wanted.
     pub fn lazily(&mut self, name: &str, node: impl FnOnce() -> Node) {
         let Some((wanted, rest)) = self.path.split_first() else {
@@ -245,10 +250,15 @@ impl Inspector<'_> {
     }
 }
 
-/// The fields of a structure with bit fields, by the form that its `Debug` has: the names of the fields with their values.
-pub fn fields_of(value: &impl fmt::Debug) -> Vec<(String, String)> {
+/// The fields of a structure with bit fields, by the form that its `Debug` has: their names, and flags, numbers or texts.
+pub fn fields_of(value: &impl fmt::Debug) -> Vec<(String, Node)> {
     let text = format!("{value:#?}");
     let fields = text.lines().filter_map(|line| line.strip_prefix("    ")?.strip_suffix(','));
-    let field = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let plain = |text: &str| match text {
+        "true" => Node::Flag(true),
+        "false" => Node::Flag(false),
+        number => number.parse().map_or_else(|_| Node::from(text), Node::Number),
+    };
+    let field = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_owned(), plain(value)));
     fields.filter(|line| !line.starts_with(' ')).filter_map(field).collect()
 }

@@ -116,6 +116,6 @@ fn fields_are_those_of_the_debug_form() {
         inner: (u8, u8),
     }
     let fields = fields_of(&Control { enabled: true, pages: 3, inner: (1, 2) });
-    assert_eq!(fields, [("enabled".into(), "true".into()), ("pages".into(), "3".into())]);
+    assert_eq!(fields, [("enabled".into(), Node::Flag(true)), ("pages".into(), Node::Number(3))]);
     assert!(fields_of(&5).is_empty());
 }

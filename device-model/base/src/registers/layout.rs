@@ -8,7 +8,7 @@ use crate::inspect::{Inspector, Node, fields_of};
 #[derive(Clone, Copy)]
 pub enum Layout {
     /// Those of a structure with bit fields, by [`fields_of`].
-    Type(fn(u32) -> Vec<(String, String)>),
+    Type(fn(u32) -> Vec<(String, Node)>),
     /// Fields with their names.
     Bits(&'static [(&'static str, Bits)]),
 }
@@ -22,18 +22,9 @@ impl Layout {
     /// The fields of a value, with their names.
     pub fn fields(self, value: u32) -> Vec<(String, Node)> {
         match self {
-            Layout::Type(fields) => fields(value).into_iter().map(|(name, value)| (name, plain(value))).collect(),
+            Layout::Type(fields) => fields(value),
             Layout::Bits(bits) => bits.iter().map(|(name, bits)| ((*name).to_owned(), field(*bits, value))).collect(),
         }
-    }
-}
-
-/// The value of a field: a flag, a number or a text.
-fn plain(text: String) -> Node {
-    match text.as_str() {
-        "true" => Node::Flag(true),
-        "false" => Node::Flag(false),
-        number => number.parse().map_or(Node::Text(text), Node::Number),
     }
 }
 

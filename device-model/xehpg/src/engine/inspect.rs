@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! An engine as a part of the card's state: the context on it, where its parser is, and the command there.
 
+use arctic_base::inspect::{Inspect, Inspector, Node};
+
 use super::running::{Pending, Running};
 use super::stream::Source;
 use super::{Engine, Halt, Submitter};
 use crate::command::Requester;
-use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::gt::decoder::Decoder;
 use crate::memory::inspect::PageTables;
 use crate::memory::{Gam, Space, Tlb};
-use arctic_base::inspect::{Inspect, Inspector, Node, fields_of};
 
 /// Number of dwords of the current command that are decoded.
 const COMMAND_DWORDS: usize = 64;
@@ -25,8 +25,7 @@ impl Engine {
         to.part("queue", |to| {
             to.part("status", |to| {
                 let running = self.running.as_ref().filter(|running| running.load.submitter == Submitter::Execlist);
-                let status = self.execlist.shown(running.map(|running| running.load.descriptor()), true);
-                fields_of(&status).into_iter().for_each(|(name, value)| to.value(&name, value));
+                to.fields(&self.execlist.shown(running.map(|running| running.load.descriptor()), true));
             });
         });
         let Some(running) = &self.running else { return to.value("loaded", false) };
@@ -38,10 +37,8 @@ impl Engine {
         let function = running.load.function;
         to.value("function", function.to_string());
         to.value("submitter", if running.load.submitter == Submitter::Guc { "guc" } else { "execlist" });
-        let descriptor = running.load.descriptor();
         to.value_with_parts("descriptor", Node::hex(running.load.descriptor, 16), |to| {
-            let shown: Descriptor = descriptor;
-            fields_of(&shown).into_iter().for_each(|(name, value)| to.value(&name, value));
+            to.fields(&running.load.descriptor());
         });
         to.value("restored", running.restored());
         to.value("preemption_requested", running.preempt);
@@ -53,6 +50,7 @@ impl Engine {
             Some(Pending::Walker(_)) => "walker",
         };
         to.value("operation_in_progress", operation);
+        to.state("kernel", &gt.engine_kernel(self.id).status());
         to.part("ring", |to| {
             let ring = &running.position.ring;
             to.address("start", ring.start);

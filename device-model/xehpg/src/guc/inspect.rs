@@ -2,6 +2,8 @@
 //! The GuC's state as a part of the card's: the kernel with its engines, and what it keeps of each function. Memory of functions
 //! is read as far as no message to a client is needed for it.
 
+use arctic_base::inspect::{Inspect, Inspector, Node};
+
 use crate::engine::Engines;
 use crate::execlist::descriptor::Descriptor;
 use crate::gpu::Quota;
@@ -17,7 +19,6 @@ use crate::host::Function;
 use crate::memory::inspect::PageTables;
 use crate::memory::{Gam, Space, Tlb};
 use crate::topology::EngineClass;
-use arctic_base::inspect::{Inspect, Inspector, Node, fields_of};
 
 /// Dwords of a context that are decoded: its status page and the registers and state behind it.
 const CONTEXT_DWORDS: usize = 0x1000;
@@ -132,7 +133,7 @@ fn inspect_member(
     let function = gam.function();
     let descriptor = Descriptor::from(member.descriptor);
     to.value_with_parts("descriptor", Node::hex(member.descriptor, 16), |to| {
-        fields_of(&descriptor).into_iter().for_each(|(name, value)| to.value(&name, value));
+        to.fields(&descriptor);
     });
     to.value("loaded", member.loaded);
     to.value("ready", member.ready);

@@ -4,10 +4,11 @@
 
 use std::ops::Range;
 
+use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs, hexadecimal};
+
 use super::ppgtt::{COMPACT_INDEX_BITS, ENTRY_BYTES, INDEX_BITS, PageTableFormat, SHIFT_4K, SHIFT_64K};
 use super::{CellValue, FRAME, Memory, ggtt};
 use crate::host::Function;
-use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs, hexadecimal};
 
 /// Maximum number of entries that are read for a list.
 const MOST_ENTRIES: usize = 1 << 20;

@@ -9,6 +9,7 @@ mod layouts;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arctic_base::inspect::{Inspect, Inspector, Node};
 use arctic_base::registers::{Layouts, inspect_registers};
 
 use self::decoder::Disassembler;
@@ -20,7 +21,6 @@ use crate::memory::ggtt::GGTT_PAGE;
 use crate::memory::inspect::{GgttRange, LocalMemory};
 use crate::registers::{Decoded, Kind};
 use crate::topology::EngineId;
-use arctic_base::inspect::{Inspect, Inspector, Node};
 
 /// Time for which an engine's step is waited for.
 const STEP_WAIT: Duration = Duration::from_millis(100);
