@@ -31,7 +31,13 @@ __kernel void negated7(__global int *o, __global const short *a, __global const 
 __kernel void negated8(__global float *o, __global float *p, __global const int *a, __global const short *b) { uint i = get_global_id(0); o[i] = (float)(int)(0 - (uint)a[i]); p[i] = (float)(short)-b[i]; }
 //: negated9 64 32 o=i64[64] p=i32[64] a=least32[64] b=i32[64]
 __kernel void negated9(__global long *o, __global int *p, __global const int *a, __global const int *b) { uint i = get_global_id(0); o[i] = (long)(int)(0 - (uint)a[i]) * b[i]; p[i] = max((int)(0u - (uint)a[i]), b[i]) >> 3; }
+#ifdef POCL
+// The absolute value of the least integer, which pocl 3.1 leaves undefined.
+#define magnitude(x) ((x) < 0 ? 0u - (uint)(x) : (uint)(x))
+#else
+#define magnitude(x) abs(x)
+#endif
 //: absolutes16 64 32 o=i32[64] p=i32[64] a=least16[64] b=least32[64]
-__kernel void absolutes16(__global int *o, __global int *p, __global const short *a, __global const int *b) { uint i = get_global_id(0); o[i] = abs(a[i]) * 3; p[i] = (int)abs(b[i]) > 5 ? 1 : (int)abs(b[i]) >> 4; }
+__kernel void absolutes16(__global int *o, __global int *p, __global const short *a, __global const int *b) { uint i = get_global_id(0); o[i] = abs(a[i]) * 3; p[i] = (int)magnitude(b[i]) > 5 ? 1 : (int)magnitude(b[i]) >> 4; }
 //: widened 64 32 o=i32[64] p=i32[64] a=least16[64] b=least8[64]
 __kernel void widened(__global int *o, __global int *p, __global const short *a, __global const char *b) { uint i = get_global_id(0); o[i] = (int)abs((int)a[i]) * 3; p[i] = (int)abs((int)b[i]) - (int)abs((int)a[i]); }
