@@ -11,7 +11,7 @@ use arctic_libfuzzer::{Fuzzing, Target};
 use arctic_test_support::replay;
 
 /// Targets and the maximum length of their inputs in bytes, ordered by findings per minute.
-const TARGETS: [(&str, u32); 10] = [
+const TARGETS: [(&str, u32); 11] = [
     ("functions", 700),
     ("guc_messages", 700),
     ("vfio_user", 800),
@@ -21,6 +21,7 @@ const TARGETS: [(&str, u32); 10] = [
     ("gen6_streamer", 800),
     ("vf_blob", 300),
     ("gen6_bars", 800),
+    ("files", 4000),
     ("card_file", 2000),
 ];
 

@@ -4,6 +4,8 @@
 //! The library target exists for the program and for its tests; its items are not an interface. VMMs use the library
 //! `arctic-gpu`.
 
+#[cfg(test)]
+mod any_file;
 mod capture;
 mod commands;
 mod connections;
