@@ -246,7 +246,10 @@ impl Source<'_> {
 
     fn wrong(self, error: &toml::de::Error, family: Option<&'static str>) -> CardFileError {
         let span = error.span();
-        let message = without_types(error.message());
+        let message = match (error.message(), span.as_ref().and_then(|span| self.text.get(span.clone()))) {
+            (WANTED_NAME, Some(found)) => format!("invalid type: `{found}`, expected a string"),
+            (message, _) => without_types(message),
+        };
         let keys = DeTable::parse(self.text).ok();
         let key = span.as_ref().and_then(|span| key_at(keys.as_ref()?.get_ref(), span));
         let message = match key.filter(|key| !message.contains(key.as_str())) {
@@ -275,6 +278,9 @@ fn key_at(keys: &DeTable<'_>, at: &Range<usize>) -> Option<String> {
         within.or_else(|| (contains(key.span()) || contains(value.span())).then(|| key.get_ref().to_string()))
     })
 }
+
+/// The parser's message on a value that is not one of some names.
+const WANTED_NAME: &str = "wanted string or table";
 
 /// What the parser's messages call the types of this program, and a user of a card file does not know.
 const TYPES: [(&str, &str); 4] = [

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use arctic_source::tokens;
 use serde::Deserialize;
 
 use crate::{git, root};
@@ -120,40 +120,24 @@ impl List {
 
 /// All identifiers of a source, in order.
 fn names(source: &str) -> Result<Vec<Name>> {
-    let stream: TokenStream = source.parse().map_err(|error| anyhow!("{error}"))?;
+    let tokens = tokens(source.parse().map_err(|error| anyhow!("{error}"))?);
     let mut names = Vec::new();
-    collect(stream, &mut names);
-    Ok(names)
-}
-
-fn collect(stream: TokenStream, names: &mut Vec<Name>) {
-    let (mut is_test, mut after_fn, mut after_hash) = (false, false, false);
-    for tree in stream {
-        let (was_fn, was_hash) = (after_fn, after_hash);
-        (after_fn, after_hash) = (false, false);
-        match tree {
-            TokenTree::Ident(ident) => {
-                let text = ident.to_string();
-                let text = text.strip_prefix("r#").unwrap_or(&text).to_owned();
-                after_fn = text == "fn";
-                names.push(Name { text, line: ident.span().start().line, is_test: was_fn && is_test });
-            }
-            TokenTree::Punct(punct) => {
-                after_hash = punct.as_char() == '#';
-                is_test &= punct.as_char() != ';';
-            }
-            TokenTree::Group(group) => {
-                let is_attribute = was_hash && group.delimiter() == Delimiter::Bracket;
-                let text = group.stream().to_string();
-                if is_attribute && text.rsplit("::").next().is_some_and(|last| last.trim() == "test") {
-                    is_test = true;
-                }
-                is_test &= group.delimiter() != Delimiter::Brace;
-                collect(group.stream(), names);
-            }
-            TokenTree::Literal(_) => {}
+    let (mut is_test, mut before) = (false, "");
+    for (at, token) in tokens.iter().enumerate() {
+        let text = token.text.as_str();
+        is_test = match text {
+            // An attribute such as `#[test]` or `#[runtime::test]`, of the item that follows.
+            "test" if tokens.get(at + 1).is_some_and(|next| next.text == "]") => true,
+            ";" | "{" | "}" => false,
+            _ => is_test,
+        };
+        if token.is_word() {
+            let name = text.strip_prefix("r#").unwrap_or(text);
+            names.push(Name { text: name.to_owned(), line: token.line, is_test: is_test && before == "fn" });
         }
+        before = text;
     }
+    Ok(names)
 }
 
 /// The words of an identifier, in lower case: parts between underscores and between cases; digits separate words.

@@ -44,13 +44,18 @@ impl Shown {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut output = top.stdout.take().unwrap();
+        let shown = std::thread::spawn(move || {
+            let mut text = String::new();
+            output.read_to_string(&mut text).unwrap();
+            text
+        });
         let before = status(&card);
         let report = lines.find_map(|line| serde_json::from_str(line.trim()).ok()).unwrap();
         let after = status(&card);
         std::thread::sleep(std::time::Duration::from_millis(500));
         assert!(Command::new("kill").args(["-INT", &top.id().to_string()]).status().unwrap().success());
-        let mut text = String::new();
-        top.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let text = shown.join().unwrap();
         assert!(top.wait().unwrap().success());
         lines.for_each(drop);
         assert!(guest.wait().unwrap().success());

@@ -109,8 +109,7 @@ fn expand(tokens: &[Token], start: usize, prefix: &[String], paths: &mut Vec<Vec
             }
             return i + 1;
         }
-        let is_segment = word(i) == "*" || word(i).starts_with(|c: char| c.is_alphabetic() || c == '_');
-        if !is_segment {
+        if word(i) != "*" && !tokens.get(i).is_some_and(Token::is_word) {
             break;
         }
         path.push(word(i).to_owned());

@@ -21,6 +21,11 @@ impl Token {
     fn new(text: impl ToString, span: Span) -> Token {
         Token { text: text.to_string(), at: span.byte_range(), line: span.start().line }
     }
+
+    /// Returns whether it is a word: an identifier or a keyword, and not a literal such as `b"a"`.
+    pub fn is_word(&self) -> bool {
+        self.text.starts_with(|c: char| c.is_alphabetic() || c == '_') && !self.text.contains(['"', '\''])
+    }
 }
 
 /// The tokens of a stream and within its delimiters, without comments.
@@ -71,10 +76,9 @@ pub fn without_tests(stream: TokenStream) -> TokenStream {
     let mut kept = Vec::new();
     let mut rest = trees.as_slice();
     while let [tree, after @ ..] = rest {
-        if let [hash, TokenTree::Group(attribute), item @ ..] = rest
-            && is(hash, '#')
-            && is_for_tests(attribute)
-        {
+        let item = after_attributes(rest);
+        let attributes = &rest[..rest.len() - item.len()];
+        if attributes.iter().any(is_for_tests) {
             rest = after_item(item);
             continue;
         }
@@ -91,18 +95,23 @@ pub fn without_tests(stream: TokenStream) -> TokenStream {
     kept.into_iter().collect()
 }
 
-fn is_for_tests(attribute: &Group) -> bool {
+fn is_for_tests(attribute: &TokenTree) -> bool {
+    let TokenTree::Group(attribute) = attribute else { return false };
     let text: String = attribute.stream().to_string().split_whitespace().collect();
     text == "cfg(test)" || text.starts_with("cfg(all(test,")
 }
 
-/// What follows the item, field or variant that `trees` begin with, which may have more attributes.
-fn after_item(mut trees: &[TokenTree]) -> &[TokenTree] {
+fn after_attributes(mut trees: &[TokenTree]) -> &[TokenTree] {
     while let [hash, TokenTree::Group(_), item @ ..] = trees
         && is(hash, '#')
     {
         trees = item;
     }
+    trees
+}
+
+/// What follows the item, field or variant that `trees` begin with.
+fn after_item(trees: &[TokenTree]) -> &[TokenTree] {
     let declared = trees.iter().filter(|tree| !matches!(tree, TokenTree::Group(_)) && tree.to_string() != "pub");
     // The name of a field or variant is followed by punctuation.
     let is_field = declared.clone().nth(1).is_none_or(|tree| is(tree, ':') || is(tree, ','));

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use arctic_source::Token;
 use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{ImplItem, Item, TraitItem, Type, UseTree};
@@ -73,8 +74,8 @@ impl Names {
     }
 
     fn add_macro(&mut self, stream: TokenStream) {
-        let words = arctic_source::tokens(stream).into_iter().map(|token| token.text);
-        self.in_macros.extend(words.filter(|text| text.starts_with(|c: char| c.is_alphabetic() || c == '_')));
+        let words = arctic_source::tokens(stream).into_iter().filter(Token::is_word);
+        self.in_macros.extend(words.map(|token| token.text));
     }
 }
 

@@ -27,8 +27,8 @@ use super::watch::{stop_signal, watch};
 use super::{stdout, usage};
 use crate::operator::{Connection, Failure, Request};
 
-/// Show who uses a card served by `arctic serve`, or that of `arctic boot`: busy time of each engine by function, contexts that
-/// wait, frequency and sleep, memory, interrupts, trapped accesses, resets and faults of each function, as they change.
+/// Show who uses a card served by `arctic serve`, or that of `arctic boot`: busy time of each engine and instructions of kernels
+/// by function, contexts that wait, frequency and sleep, memory, interrupts, trapped accesses, resets and faults of each function, as they change.
 ///
 /// All times and rates are of the last interval. Keys: q ends, Space freezes the view, < and > choose the column by which the
 /// functions are sorted, / filters them, h shows all keys. A card that ends is reported, and the view goes on when one is served at the
