@@ -160,6 +160,7 @@ enum Command {
         disable_help_flag = true,
         after_help = "Examples, in a guest:\n  \
         arctic guest info\n  \
+        arctic guest clock > /share/clock\n  \
         arctic guest hang --engine ccs0 --dump dump"
     )]
     Guest {

@@ -160,14 +160,18 @@ impl<W: Write> Timeline<W> {
                 self.counts.missing = self.counts.missing.saturating_add(1);
                 return Ok(());
             }
-            let rank = names(self.family).iter().position(|known| *known == name).unwrap_or(MOST_ENGINES);
             let uuid = FIRST_ENGINE.saturating_add(self.engines.len() as u64);
-            self.packets.track(uuid, Some(ENGINES), name, rank as u64)?;
+            self.packets.track(uuid, Some(ENGINES), name, self.rank(name))?;
             self.engines.insert(name.to_owned(), EngineTrack::new(uuid, self.family.engine(name)));
         }
         let using = if matches!(what, EventKind::Load { .. }) { Some(self.use_of(function, name)?) } else { None };
         let Some(engine) = self.engines.get_mut(name) else { return Ok(()) };
         engine.add(&mut self.packets, ns, function, using, what)
+    }
+
+    /// Place of an engine among those of the card.
+    fn rank(&self, engine: &str) -> u64 {
+        names(self.family).iter().position(|known| *known == engine).unwrap_or(MOST_ENGINES) as u64
     }
 
     /// The track of a function, which is described when it has the first event.
@@ -188,7 +192,7 @@ impl<W: Write> Timeline<W> {
         let parent = self.function(function)?;
         let uuid = FIRST_USE.saturating_add(self.uses.len() as u64);
         self.uses.insert((function, below), uuid);
-        self.packets.track(uuid, Some(parent), engine, below)?;
+        self.packets.track(uuid, Some(parent), engine, self.rank(engine))?;
         Ok(uuid)
     }
 

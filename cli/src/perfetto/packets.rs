@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Writes the packets of a timeline, whole packets at a time.
+//! Writes the packets of a timeline, complete packets at a time.
 
 use std::io::{self, Write};
 

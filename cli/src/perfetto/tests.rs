@@ -2,7 +2,7 @@
 //! Tests of timelines by a reader of its own (`arctic_timeline`).
 
 use arctic_device_model::trace::{Event, EventKind};
-use arctic_timeline::{Timeline as Read, read};
+use arctic_timeline::read;
 use proptest::prelude::*;
 
 use super::guest::GuestTime;
@@ -15,10 +15,10 @@ type Shown = (u64, u64, String, String);
 
 /// What a page shows of a trace.
 fn shown(trace: &[u8]) -> Vec<Shown> {
-    let Read { slices, instants, .. } = &read(trace).unwrap();
-    let track = |uuid| read(trace).unwrap().path(uuid);
-    let slices = slices.iter().map(|slice| (slice.begin, slice.end, track(slice.track), slice.name.clone()));
-    let instants = instants.iter().map(|instant| (instant.at, instant.at, track(instant.track), instant.name.clone()));
+    let trace = read(trace).unwrap();
+    let shown = |track, begin, end, name: &String| (begin, end, trace.path(track), name.clone());
+    let slices = trace.slices.iter().map(|slice| shown(slice.track, slice.begin, slice.end, &slice.name));
+    let instants = trace.instants.iter().map(|instant| shown(instant.track, instant.at, instant.at, &instant.name));
     let mut all: Vec<_> = slices.chain(instants).collect();
     all.sort();
     all
@@ -241,9 +241,9 @@ fn functions_have_names_that_differ_without_digits() {
     assert_eq!([0, 1, 26, 27, 63].map(slice_name), ["pf", "vf1 (A)", "vf26 (Z)", "vf27 (AA)", "vf63 (BK)"]);
 }
 
-/// After any number of writes a file has whole packets.
+/// After any number of writes a file has complete packets.
 #[test]
-fn a_file_has_whole_packets_at_any_time() {
+fn a_file_has_complete_packets_at_any_time() {
     struct Checked(Vec<u8>);
     impl std::io::Write for Checked {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

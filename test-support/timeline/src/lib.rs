@@ -170,7 +170,7 @@ fn values(event: &Message<'_>) -> Result<Values> {
     Ok(values)
 }
 
-/// Reads a trace. Refuses one that is not whole, events of tracks that were not described before, slices without a begin or an end,
+/// Reads a trace. Refuses one that is not complete, events of tracks that were not described before, slices without a begin or an end,
 /// and ends before their begins.
 pub fn read(trace: &[u8]) -> Result<Timeline> {
     let mut timeline = Timeline::default();
@@ -261,8 +261,8 @@ mod tests {
         assert!(refusal(&[track(1, "a"), event(2, 1, 1, "vf1")]).contains("slices without an end"));
         assert!(refusal(&[track(1, "a"), event(2, 1, 2, "")]).contains("a slice that has not begun"));
         assert!(refusal(&[track(1, "a"), event(2, 1, 1, "vf1"), event(1, 1, 2, "")]).contains("ends before it begins"));
-        let whole = [track(1, "a"), event(2, 1, 3, "reset")].concat();
-        let (first, length) = (track(1, "a").len(), whole.len());
-        assert!((1..length).filter(|cut| *cut != first).all(|cut| read(&whole[..cut]).is_err()));
+        let complete = [track(1, "a"), event(2, 1, 3, "reset")].concat();
+        let (first, length) = (track(1, "a").len(), complete.len());
+        assert!((1..length).filter(|cut| *cut != first).all(|cut| read(&complete[..cut]).is_err()));
     }
 }

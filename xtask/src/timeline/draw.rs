@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The picture of a timeline: a row for each track, slices in the colours of functions, other events as marks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use arctic_timeline::{Instant, Slice, Timeline, Track};
@@ -22,12 +22,12 @@ const NESTED: [(&str, &str); 3] = [("batch", "#b8c4d0"), ("kernel", "#404040"), 
 const MARKS: [(&str, &str); 8] = [
     ("GuC", "#5b8def"),
     ("MSI", "#2ca02c"),
-    ("interrupt", "#2ca02c"),
+    ("interrupt", "#98df8a"),
     ("doorbell", "#9467bd"),
-    ("TLB", "#ff7f0e"),
+    ("TLB", "#8c6d31"),
     ("reset", "#d62728"),
     ("events were lost", "#000000"),
-    ("", "#999999"),
+    ("", "#bcbd22"),
 ];
 
 /// The colour of a slice with this name, outside of all others.
@@ -37,12 +37,13 @@ fn colour(name: &str) -> &'static str {
     number.map_or(PF, |number| VFS[number.saturating_sub(1) % VFS.len()])
 }
 
-fn nested(name: &str) -> &'static str {
-    NESTED.iter().find(|(nested, _)| *nested == name).map_or("#999999", |(_, colour)| colour)
+/// The colour of a slice within a context; `None` for a context.
+fn nested(name: &str) -> Option<&'static str> {
+    NESTED.iter().find(|(nested, _)| *nested == name).map(|(_, colour)| *colour)
 }
 
 fn mark(name: &str) -> (&'static str, &'static str) {
-    MARKS.iter().find(|(begin, _)| name.starts_with(begin)).map_or(("", "#999999"), |(begin, colour)| (begin, colour))
+    MARKS.iter().find(|(begin, _)| name.starts_with(begin)).map_or(("", "#bcbd22"), |(begin, colour)| (begin, colour))
 }
 
 /// The part of the time that is drawn.
@@ -135,7 +136,7 @@ pub fn svg(timeline: &Timeline, part: (f64, f64)) -> Option<String> {
     let rows = rows(timeline);
     let height = TOP + rows.len() * ROW + 50;
     let mut svg = String::new();
-    let mut bars = String::new();
+    let (mut bars, mut points) = (Shapes::default(), Shapes::default());
     let _ = writeln!(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {height}\" font-family=\"sans-serif\" font-size=\"11\">\n\
@@ -161,27 +162,28 @@ pub fn svg(timeline: &Timeline, part: (f64, f64)) -> Option<String> {
         let of_row = |outer: bool| {
             timeline.slices.iter().filter(move |slice| slice.track == *uuid && (slice.depth == 0) == outer)
         };
-        let is_function = |slice: &&Slice| nested(&slice.name) == "#999999";
+        let is_function = |slice: &&Slice| nested(&slice.name).is_none();
         for (x, width, colour) in pixels(of_row(true).filter(is_function), &axis, colour) {
             functions.insert(colour);
-            rect(&mut bars, (x, y + 3), (width, BAR), colour);
+            bars.add(colour, (x, y + 3), (width, BAR));
         }
         // Of an engine whose contexts are not known, batches have no slice around them.
         let within = of_row(false).chain(of_row(true).filter(|slice| !is_function(slice)));
-        for (x, width, colour) in pixels(within, &axis, nested) {
+        for (x, width, colour) in pixels(within, &axis, |name| nested(name).unwrap_or(PF)) {
             inner.insert(colour);
-            rect(&mut bars, (x, y + 3 + BAR), (width, 4), colour);
+            bars.add(colour, (x, y + 3 + BAR), (width, 4));
         }
         let of_row = timeline.instants.iter().filter(|instant| instant.track == *uuid);
-        let at = |instant: &Instant| Some((axis.pixel(instant.at as f64)?, mark(&instant.name)));
+        let at = |instant: &Instant| Some((mark(&instant.name), axis.pixel(instant.at as f64)?));
         let drawn: BTreeSet<_> = of_row.filter_map(at).collect();
-        for (x, (kind, colour)) in drawn {
+        for ((kind, colour), x) in drawn {
             marks.insert((kind, colour));
             let down = MARKS.iter().position(|(begin, _)| *begin == kind).unwrap_or(0);
-            rect(&mut bars, (x, y + 3 + down), (1, 6), colour);
+            points.add(colour, (x, y + 3 + down), (1, 6));
         }
     }
-    svg += &bars;
+    bars.draw(&mut svg);
+    points.draw(&mut svg);
     let legend_at = TOP + rows.len() * ROW + 20;
     let mut x = 4;
     let named = |colour: &&str| match VFS.iter().position(|vf| vf == colour) {
@@ -208,6 +210,28 @@ pub fn svg(timeline: &Timeline, part: (f64, f64)) -> Option<String> {
     Some(svg)
 }
 
-fn rect(svg: &mut String, (x, y): (usize, usize), (width, height): (usize, usize), colour: &str) {
-    let _ = writeln!(svg, "<path d=\"M{} {y}h{width}v{height}h-{width}z\" fill=\"{colour}\"/>", x + LABELS);
+/// Rectangles by their colours: a path for each colour.
+#[derive(Default)]
+struct Shapes(BTreeMap<&'static str, Vec<Rectangle>>);
+
+/// Left, top, width and height.
+type Rectangle = (usize, usize, usize, usize);
+
+impl Shapes {
+    /// Adds a rectangle, or lengthens the last one to the right.
+    fn add(&mut self, colour: &'static str, (x, y): (usize, usize), (width, height): (usize, usize)) {
+        let shapes = self.0.entry(colour).or_default();
+        match shapes.last_mut() {
+            Some((left, top, length, high)) if (*left + *length, *top, *high) == (x, y, height) => *length += width,
+            _ => shapes.push((x, y, width, height)),
+        }
+    }
+
+    fn draw(&self, svg: &mut String) {
+        for (colour, shapes) in &self.0 {
+            let shape = |(x, y, width, height): &Rectangle| format!("M{} {y}h{width}v{height}h-{width}z", LABELS + x);
+            let path: String = shapes.iter().map(shape).collect();
+            let _ = writeln!(svg, "<path d=\"{path}\" fill=\"{colour}\"/>");
+        }
+    }
 }

@@ -27,19 +27,24 @@ fn timeline() -> Timeline {
 
 /// Begins, widths and colours of the shapes.
 fn shapes(svg: &str) -> Vec<(usize, usize, &str)> {
-    let shape = |line| {
-        let (x, rest) = str::strip_prefix(line, "<path d=\"M")?.split_once(' ')?;
-        let (width, rest) = rest.split_once('h')?.1.split_once('v')?;
-        Some((x.parse().ok()?, width.parse().ok()?, rest.split_once("fill=\"")?.1.split_once('"')?.0))
+    let of_path = |line| {
+        let (shapes, colour) = str::strip_prefix(line, "<path d=\"M")?.split_once("z\" fill=\"")?;
+        let of_shape = |shape: &str| {
+            let (x, rest) = shape.split_once(' ')?;
+            Some((x.parse().ok()?, rest.split_once('h')?.1.split_once('v')?.0.parse().ok()?))
+        };
+        Some(shapes.split("zM").filter_map(of_shape).map(|(x, width)| (x, width, colour.split_once('"').unwrap().0)))
     };
-    svg.lines().filter_map(shape).collect()
+    let mut shapes: Vec<_> = svg.lines().filter_map(of_path).flatten().collect();
+    shapes.sort_unstable();
+    shapes
 }
 
 #[test]
 fn slices_are_drawn_where_they_are_in_the_colours_of_their_functions() {
     let svg = svg(&timeline(), (0.0, f64::MAX)).unwrap();
     let [vf1, pf, waits, reset] = ["#1f77b4", "#7f7f7f", "#e8b4b8", "#d62728"];
-    assert_eq!(shapes(&svg), [(150, 450, vf1), (690, 360, pf), (240, 90, waits), (780, 1, reset)]);
+    assert_eq!(shapes(&svg), [(150, 450, vf1), (240, 90, waits), (690, 360, pf), (780, 1, reset)]);
     assert!(svg.contains(">100 ms<") && svg.contains(">rcs0<") && svg.contains(">vf1<"), "{svg}");
 }
 
@@ -50,7 +55,7 @@ fn a_part_is_drawn() {
     assert!(super::draw::svg(&timeline(), (100.0, 200.0)).is_none());
 }
 
-/// A line for a run of pixels, not for a slice.
+/// A shape for a run of pixels, not for a slice.
 #[test]
 fn the_size_of_a_picture_is_limited() {
     let slices = (0..50_000).map(|n| slice(2, 0, 2 * n, 2 * n + 1, if n % 2 == 0 { "vf1" } else { "vf2" }));
