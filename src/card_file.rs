@@ -252,7 +252,13 @@ impl Source<'_> {
         };
         let keys = DeTable::parse(self.text).ok();
         let key = span.as_ref().and_then(|span| key_at(keys.as_ref()?.get_ref(), span));
-        let message = match key.filter(|key| !message.contains(key.as_str())) {
+        let names = |key: &String| {
+            ["`", "[", ""]
+                .iter()
+                .zip(["`", "]", " ="])
+                .any(|(start, end)| message.contains(&format!("{start}{key}{end}")))
+        };
+        let message = match key.filter(|key| !names(key)) {
             Some(key) => format!("{key}: {message}"),
             None => message,
         };
@@ -283,11 +289,12 @@ fn key_at(keys: &DeTable<'_>, at: &Range<usize>) -> Option<String> {
 const WANTED_NAME: &str = "wanted string or table";
 
 /// What the parser's messages call the types of this program, and a user of a card file does not know.
-const TYPES: [(&str, &str); 4] = [
+const TYPES: [(&str, &str); 5] = [
     ("u8", "a number from 0 to 255, like 8 or 0x08"),
     ("u16", "a number from 0 to 65535, like 0x56c0"),
     ("u32", "a number from 0 to 4294967295"),
     ("u64", "a number, like 8 or 0x08"),
+    ("a sequence", "an array"),
 ];
 
 /// A message of the parser with words in place of the type that was expected.

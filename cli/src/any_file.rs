@@ -13,7 +13,7 @@ use crate::perfetto::Timeline;
 /// Largest timeline in bytes.
 const MOST: u64 = 1 << 20;
 
-/// Decodes an input.
+/// Decodes an input. Lines of a capture that are no events are left out, where `arctic decode` ends.
 ///
 /// # Panics
 ///
@@ -38,7 +38,7 @@ fn decode_capture(text: &str) {
     let Ok(family) = capture::family(&heading) else { return };
     let mut bytes = Vec::new();
     let mut timeline = Timeline::new(&mut bytes, MOST, &heading.card, family, None).expect("memory");
-    for event in lines.map_while(|line| serde_json::from_str::<Event>(line).ok()) {
+    for event in lines.filter_map(|line| serde_json::from_str::<Event>(line).ok()) {
         capture::text(&event, family, &Filter::default());
         timeline.add(&event).expect("memory");
     }
@@ -48,13 +48,14 @@ fn decode_capture(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use arctic_sriov::number::size;
     use arctic_test_support::random::Random;
     use arctic_test_support::replay;
 
     use super::*;
 
     /// Variants of each input of the corpus.
-    const VARIANTS: u64 = 100;
+    const VARIANTS: u64 = 1000;
 
     #[test]
     fn damaged_files_are_decoded() {
@@ -64,7 +65,7 @@ mod tests {
                 let mut random = Random::new(seed);
                 let mut input = input.clone();
                 for _ in 0..=random.below(4) {
-                    let (at, length) = (random.below(input.len() as u64 + 1) as usize, random.below(40) as usize);
+                    let (at, length) = (size(random.below(input.len() as u64 + 1)), size(random.below(40)));
                     let end = (at + length).min(input.len());
                     match random.below(4) {
                         0 => drop(input.drain(at..end)),

@@ -42,6 +42,7 @@ const CARD: Group = Group {
         "arctic-libfuzzer",
         "arctic-mi",
         "arctic-source",
+        "arctic-timeline",
         "arctic-number",
         "arctic-sriov",
         "arctic-base",
@@ -55,7 +56,6 @@ const CARD: Group = Group {
         "arctic-cli",
         "arctic-vmm",
         "arctic-test-support",
-        "arctic-timeline",
         "xtask",
     ],
     published: &[

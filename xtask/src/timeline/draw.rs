@@ -61,7 +61,13 @@ impl Axis {
         (begin < end).then_some(Axis { begin, end })
     }
 
+    /// Returns whether a part of the time between these is drawn.
+    fn has(&self, begin: u64, end: u64) -> bool {
+        begin as f64 <= self.end && end as f64 >= self.begin
+    }
+
     /// The pixel of a time, if it is drawn.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the part is 0 to 1")]
     fn pixel(&self, at: f64) -> Option<usize> {
         let part = (at - self.begin) / (self.end - self.begin);
         (0.0..=1.0).contains(&part).then(|| ((part * WIDTH as f64) as usize).min(WIDTH - 1))
@@ -110,19 +116,26 @@ fn pixels<'s>(
     runs
 }
 
-/// Tracks that have events, in the order of a page: below their parents, by rank.
-fn rows(timeline: &Timeline) -> Vec<(u64, usize)> {
-    fn add(timeline: &Timeline, parent: Option<u64>, depth: usize, rows: &mut Vec<(u64, usize)>) {
-        let mut below: Vec<(&u64, &Track)> =
-            timeline.tracks.iter().filter(|(_, track)| track.parent == parent).collect();
+/// Tracks that have events in the part that is drawn, and those above them, in the order of a page: below their parents, by rank.
+fn rows(timeline: &Timeline, axis: &Axis) -> Vec<(u64, usize)> {
+    fn add(timeline: &Timeline, used: &BTreeSet<u64>, parent: Option<u64>, depth: usize, rows: &mut Vec<(u64, usize)>) {
+        let below = timeline.tracks.iter().filter(|(_, track)| track.parent == parent);
+        let mut below: Vec<(&u64, &Track)> = below.collect();
         below.sort_by_key(|(uuid, track)| (track.rank, **uuid));
         for (uuid, _) in below {
+            let before = rows.len();
             rows.push((*uuid, depth));
-            add(timeline, Some(*uuid), depth + 1, rows);
+            add(timeline, used, Some(*uuid), depth + 1, rows);
+            if rows.len() == before + 1 && !used.contains(uuid) {
+                rows.pop();
+            }
         }
     }
+    let slices = timeline.slices.iter().filter(|slice| axis.has(slice.begin, slice.end)).map(|slice| slice.track);
+    let instants =
+        timeline.instants.iter().filter(|instant| axis.has(instant.at, instant.at)).map(|instant| instant.track);
     let mut rows = Vec::new();
-    add(timeline, None, 0, &mut rows);
+    add(timeline, &slices.chain(instants).collect(), None, 0, &mut rows);
     rows
 }
 
@@ -133,7 +146,7 @@ fn escaped(text: &str) -> String {
 /// Draws a part of a timeline, in ms from its begin; `None` if there is nothing.
 pub fn svg(timeline: &Timeline, part: (f64, f64)) -> Option<String> {
     let axis = Axis::of(timeline, part)?;
-    let rows = rows(timeline);
+    let rows = rows(timeline, &axis);
     let height = TOP + rows.len() * ROW + 50;
     let mut svg = String::new();
     let (mut bars, mut points) = (Shapes::default(), Shapes::default());

@@ -53,6 +53,11 @@ fn a_part_is_drawn() {
     let svg = svg(&timeline(), (60.0, 80.0)).unwrap();
     assert_eq!(shapes(&svg), [(150, 900, "#7f7f7f"), (600, 1, "#d62728")]);
     assert!(super::draw::svg(&timeline(), (100.0, 200.0)).is_none());
+    let mut other = timeline();
+    other.slices[0].track = 3;
+    other.tracks.insert(3, Track { name: "ccs0".into(), parent: Some(1), rank: 1 });
+    assert!(super::draw::svg(&other, (0.0, 80.0)).unwrap().contains(">ccs0<"));
+    assert!(!super::draw::svg(&other, (60.0, 80.0)).unwrap().contains(">ccs0<"), "no event in this part");
 }
 
 /// A shape for a run of pixels, not for a slice.
