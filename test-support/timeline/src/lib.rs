@@ -219,6 +219,8 @@ pub fn read(trace: &[u8]) -> Result<Timeline> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::cast_possible_truncation, reason = "lengths are below 128, for one byte each")]
+
     use super::*;
 
     /// A field with bytes.
