@@ -219,7 +219,7 @@ pub fn read(trace: &[u8]) -> Result<Timeline> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::cast_possible_truncation, reason = "lengths are below 128, for one byte each")]
+    #![allow(clippy::cast_possible_truncation, reason = "the messages of the tests are short")]
 
     use super::*;
 
