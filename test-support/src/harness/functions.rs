@@ -391,7 +391,7 @@ pub fn run(input: &[u8]) {
             world.operation(2, &mut bytes);
         }
         world.work(100);
-        visit_part(&world.card, input.last().copied().unwrap_or(0));
+        visit_part(&world.card, input);
         for ((what, before), (_, after)) in before.iter().zip(&world.snapshot(&pages)) {
             assert_eq!(before.len(), after.len(), "{what}");
             let at = before.iter().zip(after).position(|(before, after)| before != after);
@@ -407,7 +407,7 @@ pub fn run(input: &[u8]) {
             world.consistent();
         }
         world.work(100);
-        visit_part(&world.card, input.last().copied().unwrap_or(0));
+        visit_part(&world.card, input);
         world.consistent();
         // A reset of the PF disables its VFs. It must be possible to initialise the card again.
         world.function(0).reset();

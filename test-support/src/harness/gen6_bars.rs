@@ -287,7 +287,7 @@ pub fn run(input: &[u8]) {
     // Steps for the commands that the last operations have started: a reset must stop what is left of them.
     fixture.run_steps(10);
     let before = fixture.untimed_registers();
-    visit_part(fixture.model(), input.last().copied().unwrap_or(0));
+    visit_part(fixture.model(), input);
     assert_eq!(fixture.untimed_registers(), before, "a visit of the state has changed a register");
     fixture.function().reset();
     for ((offset, reset), (_, first)) in fixture.untimed_registers().into_iter().zip(powered_on) {

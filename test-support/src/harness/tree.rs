@@ -20,11 +20,21 @@ const PARTS: [&str; 12] = [
     "registers",
 ];
 
-/// Visits a part of the tree of `root`, with up to seven levels below it, as the byte selects. The part need not exist.
-pub(super) fn visit_part(root: &dyn Inspect, selector: u8) {
-    let path = Path::new(PARTS[usize::from(selector) % PARTS.len()]).unwrap();
-    if let Ok(node) = visit(root, &path, selector >> 5) {
-        let text = serde_json::to_string(&node).unwrap();
-        assert!(text.len() < 1 << 20, "the answer has {} bytes", text.len());
+/// Longest path from an input.
+const PATH_BYTES: usize = 60;
+
+/// Visits a part of the tree of `root`, with up to seven levels below it, as the last byte of an input selects: one of those above,
+/// or that of a path which the bytes before it are. The part need not exist.
+pub(super) fn visit_part(root: &dyn Inspect, input: &[u8]) {
+    let Some((selector, rest)) = input.split_last() else { return };
+    let own = String::from_utf8_lossy(&rest[rest.len().saturating_sub(PATH_BYTES)..]);
+    let text = if selector & 0x10 == 0 { PARTS[usize::from(*selector) % PARTS.len()] } else { &own };
+    let Ok(path) = Path::new(text) else { return };
+    match visit(root, &path, selector >> 5) {
+        Ok(node) => {
+            let text = serde_json::to_string(&node).unwrap();
+            assert!(text.len() < 1 << 20, "the answer has {} bytes", text.len());
+        }
+        Err(missing) => assert!(missing.to_string().len() < 1 << 12, "{missing}"),
     }
 }

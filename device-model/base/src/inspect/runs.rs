@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Lists of translations: pages that continue each other are one part.
 
-use super::Inspector;
+use super::{CUT, Inspector};
 
 /// Maximum number of runs of pages that are listed.
 const MOST_RUNS: usize = 1024;
@@ -61,12 +61,23 @@ impl<'t, 'r> Runs<'t, 'r> {
     fn show(&mut self, Run { address, bytes, target, kind }: &Run) -> bool {
         self.shown = self.shown.saturating_add(1);
         if self.shown > MOST_RUNS {
-            self.to.value("...", "there are more: name an address");
+            self.say_cut();
             return false;
         }
         let place = if self.repeats { "all at one page" } else { "at" };
         self.to.value(&format!("{address:#x}"), format!("{bytes:#x} bytes {place} {target:#x}, {kind}"));
         !self.to.is_full()
+    }
+
+    fn say_cut(&mut self) {
+        self.to.value(CUT, "there may be more: name an address");
+    }
+
+    /// Shows the last run, and that there may be more, which are not looked for.
+    pub fn cut(&mut self) {
+        if self.last.take().is_none_or(|last| self.show(&last)) {
+            self.say_cut();
+        }
     }
 
     /// Shows the last run.

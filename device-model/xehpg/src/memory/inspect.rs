@@ -10,8 +10,8 @@ use super::ppgtt::{COMPACT_INDEX_BITS, ENTRY_BYTES, INDEX_BITS, PageTableFormat,
 use super::{CellValue, FRAME, Memory, ggtt};
 use crate::host::Function;
 
-/// Maximum number of entries that are read for a list.
-const MOST_ENTRIES: usize = 1 << 20;
+/// Maximum number of entries of page tables that are read for a list: the lock of an engine or of the GuC is held meanwhile.
+const MOST_ENTRIES: usize = 1 << 18;
 
 /// The entries of a range of the GGTT. Parts are the runs of valid pages, and each page by its address.
 pub struct GgttRange<'m> {
@@ -41,7 +41,7 @@ impl Inspect for GgttRange<'_> {
         }
         let mut runs = Runs::new(to);
         let indices = ggtt::indices(&self.range);
-        for (index, entry) in self.memory.ggtt().effective_of(self.function, indices).take(MOST_ENTRIES) {
+        for (index, entry) in self.memory.ggtt().effective_of(self.function, indices) {
             let run = || Run {
                 address: index.saturating_mul(ggtt::GGTT_PAGE),
                 bytes: ggtt::GGTT_PAGE,
@@ -143,6 +143,7 @@ impl PageTables<'_> {
         for index in 0..1_u64 << bits {
             *read = read.saturating_add(1);
             if *read > MOST_ENTRIES {
+                runs.cut();
                 return false;
             }
             // A table that cannot be read has no other entries either.

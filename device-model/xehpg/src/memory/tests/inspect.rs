@@ -60,4 +60,5 @@ fn tables_in_a_loop_are_listed_up_to_a_limit() {
     }
     let runs = at(&memory, "ppgtt");
     assert!((1..=1025).contains(&runs.parts().len()), "{}", runs.parts().len());
+    assert_eq!(runs.parts().last().unwrap().0, "...", "it says that it was cut");
 }
