@@ -61,7 +61,7 @@ impl<'t, 'r> Runs<'t, 'r> {
     fn show(&mut self, Run { address, bytes, target, kind }: &Run) -> bool {
         self.shown = self.shown.saturating_add(1);
         if self.shown > MOST_RUNS {
-            self.say_cut();
+            self.show_cut();
             return false;
         }
         let place = if self.repeats { "all at one page" } else { "at" };
@@ -69,14 +69,14 @@ impl<'t, 'r> Runs<'t, 'r> {
         !self.to.is_full()
     }
 
-    fn say_cut(&mut self) {
+    fn show_cut(&mut self) {
         self.to.value(CUT, "there may be more: name an address");
     }
 
     /// Shows the last run, and that there may be more, which are not looked for.
     pub fn cut(&mut self) {
         if self.last.take().is_none_or(|last| self.show(&last)) {
-            self.say_cut();
+            self.show_cut();
         }
     }
 
