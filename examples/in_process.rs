@@ -50,8 +50,7 @@ impl Machine for Bus {
     fn msi(&self, function: Function) -> io::Result<Arc<dyn MsiSink>> {
         // KVM_IRQFD
         let irqfd = EventFd::new(EFD_NONBLOCK)?;
-        let name = if function.is_vf() { format!("vf{}", function.number()) } else { "pf".into() };
-        Ok(Arc::new(Msi { name, irqfd }))
+        Ok(Arc::new(Msi { name: function.to_string(), irqfd }))
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) -> io::Result<()> {
@@ -75,9 +74,8 @@ impl Machine for Bus {
         // The PF's driver has changed the VF's local memory: map the BAR again, if it has an address.
         let bars = self.bars.lock().expect("no panic with the lock held");
         let placed = bars.iter().find(|(_, (owner, which))| owner.number() == function.number() && *which == bar);
-        for (address, mapping) in
-            placed.into_iter().flat_map(|(at, _)| function.mappings(bar).into_iter().map(move |it| (at, it)))
-        {
+        let Some((address, _)) = placed else { return };
+        for mapping in function.mappings(bar) {
             println!("{}: BAR {bar} is now memory at {address:#x}, {:#x} bytes", function.name(), mapping.len);
         }
     }
