@@ -2,17 +2,14 @@
 //! `arctic inspect`: the state of a served card as a tree.
 
 use std::fmt::{self, Display, Formatter};
-use std::io::{self, IsTerminal};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Result;
 use arctic_device_model::inspect::{Node, VALUE};
 
 use super::quantity::quantity;
 use super::stdout;
-use super::watch::{REDRAW, watch};
+use super::watch::print;
 use crate::operator::{Connection, Failure, Request};
 
 /// Show the state of a card served by `arctic serve`, or of that of `arctic boot`, as a tree: registers with their fields, GGTT
@@ -72,20 +69,13 @@ impl InspectArgs {
 pub fn run(arguments: &InspectArgs) -> Result<()> {
     let (card, path) = arguments.operands();
     let socket = super::operator_socket(card)?;
-    let failed = |failure| super::failure(&socket, &failure);
     if let Some(prefix) = &arguments.complete {
-        return Ok(stdout::print(completions(&socket, prefix).map_err(failed)?)?);
+        let paths = completions(&socket, prefix).map_err(|failure| super::failure(&socket, &failure))?;
+        return Ok(stdout::print(paths)?);
     }
     let depth = arguments.depth.unwrap_or(u8::from(!path.is_empty()));
     let request = || request(&socket, path, depth).map(|node| text(path, &node, arguments.json));
-    let Some(seconds) = arguments.watch else {
-        return Ok(stdout::print(request().map_err(failed)?)?);
-    };
-    let redraws = !arguments.json && io::stdout().is_terminal();
-    watch(&socket, Duration::from_secs(seconds), request, |text| {
-        stdout::print(format_args!("{}{text}", if redraws { REDRAW } else { "" }))?;
-        Ok(ControlFlow::Continue(()))
-    })
+    print(&socket, arguments.watch, arguments.json, request)
 }
 
 /// Each request has a connection of its own: the card closes one that is silent for some seconds.
@@ -95,9 +85,10 @@ fn request(socket: &Path, path: &str, depth: u8) -> Result<Node, Failure> {
 
 /// The part as text that ends with a newline.
 fn text(path: &str, node: &Node, json: bool) -> String {
-    match json {
-        true => format!("{}\n", serde_json::to_string(node).unwrap_or_default()),
-        false => Tree { path, node }.to_string(),
+    if json {
+        format!("{}\n", serde_json::to_string(node).unwrap_or_default())
+    } else {
+        Tree { path, node }.to_string()
     }
 }
 

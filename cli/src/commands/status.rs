@@ -3,10 +3,7 @@
 
 mod table;
 
-use std::io::{self, IsTerminal};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Result;
 use arctic_gpu::card::status::Status;
@@ -15,8 +12,7 @@ use serde_json::Value;
 use self::table::Table;
 use super::layout;
 use super::quantity::quantity;
-use super::stdout;
-use super::watch::{REDRAW, watch};
+use super::watch::print;
 use crate::operator::{Connection, Failure, Request};
 
 /// Show the state of a card served by `arctic serve`, or of that of `arctic boot`: its functions, their resources and
@@ -47,16 +43,7 @@ const SCHEMA: u32 = 1;
 /// Requests the status of the card and prints it, once or until a signal arrives.
 pub fn run(arguments: &StatusArgs) -> Result<()> {
     let path = super::operator_socket(arguments.card.as_deref())?;
-    let failed = |failure| super::failure(&path, &failure);
-    let Some(seconds) = arguments.watch else {
-        return Ok(stdout::print(text(&path, arguments.json).map_err(failed)?)?);
-    };
-    let redraws = !arguments.json && io::stdout().is_terminal();
-    let request = || text(&path, arguments.json);
-    watch(&path, Duration::from_secs(seconds), request, |text| {
-        stdout::print(format_args!("{}{text}", if redraws { REDRAW } else { "" }))?;
-        Ok(ControlFlow::Continue(()))
-    })
+    print(&path, arguments.watch, arguments.json, || text(&path, arguments.json))
 }
 
 /// Returns the status as text that ends with a newline. Each request has a connection of its own: the card closes one
