@@ -44,7 +44,7 @@ use crate::oa::Observation;
 use crate::pcode::Pcode;
 use crate::profile::{CardProfile, GucVersions, Unmodelled};
 use crate::registers::{
-    Access, Decoded, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
+    Access, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, ObservationRegister, PowerRegister,
     RegisterFile, ResetRegister, Unit, XeHpg,
 };
 use crate::residency::{Awake, Residency};
@@ -351,14 +351,6 @@ impl Gt {
         }
     }
 
-    /// The value of a register with side effects.
-    pub(crate) fn live_value(&self, function: Function, offset: u32, decoded: &Decoded) -> u32 {
-        match decoded.register.kind {
-            Kind::Live(live) => live.read(self, Access { function, offset, decoded }),
-            _ => 0,
-        }
-    }
-
     /// Writes the bits in `lanes` of a register with side effects. In a register that stores the written value, the
     /// other bits are written with their current value; this is not atomic with respect to other writes of the register.
     #[inline]
@@ -394,14 +386,15 @@ impl Live {
         }
     }
 
-    /// Returns whether a read at `offset` changes something: it takes a snapshot of interrupts, clears a bit, or takes a message.
-    pub(crate) fn read_has_effect(self, offset: u32) -> bool {
-        match self {
+    /// What a read returns; `None` if it would change something: take a snapshot of interrupts, clear a bit, or take a message.
+    pub(crate) fn peek(self, gt: &Gt, access: Access<'_>) -> Option<u32> {
+        let has_effect = match self {
             Live::Doorbell(register) => register == DoorbellRegister::InterruptStatus,
-            Live::Heci(_) => heci::takes_message(offset % heci::WINDOW_BYTES),
+            Live::Heci(_) => heci::takes_message(access.offset % heci::WINDOW_BYTES),
             Live::Interrupt(register) => register == InterruptRegister::Bank,
             _ => false,
-        }
+        };
+        (!has_effect).then(|| self.read(gt, access))
     }
 
     /// The register, as one of its unit.

@@ -16,7 +16,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use node::{Node, VALUE};
-pub use runs::{Run, Runs, hexadecimal};
+pub use runs::{Run, Runs};
 
 /// Maximum size of an answer in bytes of JSON, approximately.
 const MOST_BYTES: usize = 512 << 10;
@@ -126,6 +126,12 @@ impl Inspector<'_> {
     /// this name is then shown by [`Inspector::part`] or [`Inspector::value`].
     pub fn wanted(&self) -> Option<&str> {
         self.path.first().map(String::as_str)
+    }
+
+    /// The name and the number of the part that is wanted of this one, if the name is an address: hexadecimal, with 0x.
+    pub fn wanted_address(&self) -> Option<(String, u64)> {
+        let name = self.wanted()?;
+        Some((name.to_owned(), hexadecimal(name)?))
     }
 
     /// Shows a value.
@@ -248,6 +254,11 @@ impl Inspector<'_> {
     pub fn is_full(&self) -> bool {
         *self.room == 0
     }
+}
+
+/// The number that a text is in hexadecimal, with 0x.
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x").or(text.strip_prefix("0X"))?, 16).ok()
 }
 
 /// The fields of a structure with bit fields, by the form that its `Debug` has: their names, and flags, numbers or texts.

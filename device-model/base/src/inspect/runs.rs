@@ -6,11 +6,6 @@ use super::{CUT, Inspector};
 /// Maximum number of runs of pages that are listed.
 const MOST_RUNS: usize = 1024;
 
-/// The number that a name of a part in hexadecimal is, with 0x.
-pub fn hexadecimal(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix("0x").or(name.strip_prefix("0X"))?, 16).ok()
-}
-
 /// A run of pages that continue each other.
 pub struct Run {
     /// First address.

@@ -2,7 +2,7 @@
 //! The state of the card as a tree: registers, engines, translations.
 
 use arctic_base::host::Function;
-use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs, hexadecimal};
+use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs};
 use arctic_base::memory::WithoutMessages;
 use arctic_base::registers::{Kind, Unit, inspect_registers};
 
@@ -59,8 +59,8 @@ impl Gt {
 /// Parts are the runs of valid pages, and each page by its address.
 impl Inspect for Ggtt {
     fn inspect(&self, to: &mut Inspector<'_>) {
-        if let Some(name) = to.wanted().map(str::to_owned)
-            && let Some(page) = hexadecimal(&name).and_then(|address| u32::try_from(address >> PAGE_SHIFT).ok())
+        if let Some((name, address)) = to.wanted_address()
+            && let Ok(page) = u32::try_from(address >> PAGE_SHIFT)
         {
             let entry = self.entry(page);
             return to.value_with_parts(&name, Node::hex(entry.0, 8), |to| {

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs, hexadecimal};
+use arctic_base::inspect::{Inspect, Inspector, Node, Run, Runs};
 
 use super::ppgtt::{COMPACT_INDEX_BITS, ENTRY_BYTES, INDEX_BITS, PageTableFormat, SHIFT_4K, SHIFT_64K};
 use super::{CellValue, FRAME, Memory, ggtt};
@@ -28,8 +28,7 @@ impl Inspect for GgttRange<'_> {
         let owner =
             |entry: ggtt::GgttEntry| entry.function().map_or_else(|| "?".into(), |function| function.to_string());
         let place = |entry: ggtt::GgttEntry| if entry.local() { "local memory" } else { "system memory" };
-        let wanted = to.wanted().and_then(hexadecimal).filter(|address| self.range.contains(address));
-        if let (Some(address), Some(name)) = (wanted, to.wanted().map(str::to_owned)) {
+        if let Some((name, address)) = to.wanted_address().filter(|(_, address)| self.range.contains(address)) {
             let entry = self.memory.ggtt().effective(address / ggtt::GGTT_PAGE);
             to.value_with_parts(&name, Node::hex(u64::from(entry), 16), |to| {
                 to.value("valid", entry.valid());
@@ -171,9 +170,7 @@ impl PageTables<'_> {
 
 impl Inspect for PageTables<'_> {
     fn inspect(&self, to: &mut Inspector<'_>) {
-        if let Some(name) = to.wanted().map(str::to_owned)
-            && let Some(address) = hexadecimal(&name)
-        {
+        if let Some((name, address)) = to.wanted_address() {
             return to.part(&name, |to| self.walk(to, address));
         }
         let mut runs = Runs::new(to);

@@ -19,7 +19,7 @@ use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::ggtt::GGTT_PAGE;
 use crate::memory::inspect::{GgttRange, LocalMemory};
-use crate::registers::{Decoded, Kind};
+use crate::registers::{Access, Decoded, Kind};
 use crate::topology::EngineId;
 
 /// Time for which an engine's step is waited for.
@@ -106,8 +106,7 @@ impl Gt {
     /// The value that `function` would read; `None` if the read would change something.
     fn value_without_effect(&self, function: Function, offset: u32, decoded: &Decoded) -> Option<u32> {
         match decoded.register.kind {
-            Kind::Live(live) if live.read_has_effect(offset) => None,
-            Kind::Live(_) => Some(self.live_value(function, offset, decoded)),
+            Kind::Live(live) => live.peek(self, Access { function, offset, decoded }),
             _ => Some(self.function_value(function, offset)),
         }
     }
