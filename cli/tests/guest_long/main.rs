@@ -251,8 +251,10 @@ fn igt_first_light() {
 
 /// IGT's `perf` on i915. Three lines limit the time of the driver's code to 1 % of that of the stream. It consists of five register
 /// accesses for each report and of the execution of the system call in TCG, of which the cost depends on the host: for each report
-/// 273 us are allowed, and 300 to 570 us were measured on an idle host where an access in a loop takes 28 us, and the first one
-/// after a pause of 27 ms 160 us. The lines may be run once more, alone; no other line may.
+/// 273 us are allowed, and 300 to 700 us were measured on an idle host where an access in a loop takes 28 us, and the first one
+/// after a pause of 27 ms 160 us. A sleep of 27 ms alone, in a process that accesses no card, took 243 to 295 us of the process's
+/// time there (one of 0.1 ms 31 us): the guest's code is no longer in the host's caches. The lines may be run once more, alone;
+/// no other line may.
 #[test]
 fn igt_perf() {
     const REPEATED: [&str; 3] = ["perf@blocking", "perf@polling", "perf@gen12-group-concurrent-oa-buffer-read"];
