@@ -5,6 +5,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::gpu::Gpu;
+use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
 use arctic_device_model::workers::Workers;
 use arctic_fidelity::proves;
@@ -93,6 +95,36 @@ fn each_group_is_executed_once() {
     }
     assert!(by_clusters > 0, "no group was executed by a cluster");
     assert_eq!(bench.card.panics(), 0);
+}
+
+#[test]
+fn stores_are_counted_with_one_worker_and_with_three() {
+    proves!(V13_246, "A37 has the stores of all groups of a walker to device memory, whoever has executed them");
+    let mut bench = bench();
+    bench.attacker.up();
+    let card = bench.card.clone();
+    let a37 = || {
+        let mut units = [0; 4];
+        card.read(Function::PF, 0, 0xdb28, &mut units);
+        u32::from_le_bytes(units)
+    };
+    for (offset, value) in [(0x8718, 3 << 29), (0x2b28, 1), (0xdaf4, 5 << 2 | 1)] {
+        bench.card.write(Function::PF, 0, offset, &u32::to_le_bytes(value));
+    }
+    let vf = &mut bench.attacker;
+    let groups = 1500;
+    let written = [1, 3].map(|workers| {
+        let _workers = Workers::start(bench.card.clone(), workers, "").unwrap();
+        let before = a37();
+        for _ in 0..3 {
+            vf.poke(DONE, 0);
+            submit(vf, STORE, groups, vf.base() + RESULTS, 600);
+            wait("the walker", || vf.peek(DONE) == VALUE);
+        }
+        a37() - before
+    });
+    assert!(written[0].abs_diff(written[1]) <= 1, "{written:?}");
+    assert!(written[0] >= 3 * groups * 8 / 128, "{written:?}");
 }
 
 /// After a reset of the function, no cluster executes its kernel.

@@ -19,7 +19,9 @@ impl Cluster {
     /// Executes a part of a walker that is offered. Returns whether there may be more to do.
     pub(super) fn help(&self, gt: &Gt) -> bool {
         let Some(mut state) = self.state.try_lock() else { return false };
-        state.help(&gt.offers, &gt.memory, usize::from(self.number), self.id()) != Help::Nothing
+        let help = state.help(&gt.offers, &gt.memory, usize::from(self.number), self.id());
+        gt.count_memory_traffic(state.take_traffic());
+        help != Help::Nothing
     }
 
     /// Makes the state valid after a panic of a step. The engine ends the group of its slot.

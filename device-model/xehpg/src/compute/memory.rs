@@ -180,7 +180,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         if bytes.is_empty() {
             return Ok(());
         }
-        if let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), memory::Access::Read)
+        if let Some(memory) = self.gam.undivided(self.space, at, bytes.len(), memory::Access::Read)
             && cell::read(&memory, 0, bytes)
         {
             return Ok(());
@@ -242,7 +242,7 @@ impl<'s, 'm> KernelMemory<'s, 'm> {
         if bytes.is_empty() {
             return Ok(());
         }
-        if let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), memory::Access::Write)
+        if let Some(memory) = self.gam.undivided(self.space, at, bytes.len(), memory::Access::Write)
             && cell::write(&memory, 0, bytes)
         {
             return Ok(());

@@ -317,9 +317,15 @@ pub struct ClusterState {
     tlb: Tlb,
     /// Offer of the last part.
     offer: Option<u64>,
+    traffic: [u64; 2],
 }
 
 impl ClusterState {
+    /// Takes the bytes of local memory read and written since the last call.
+    pub fn take_traffic(&mut self) -> [u64; 2] {
+        std::mem::take(&mut self.traffic)
+    }
+
     /// Executes a part of a walker that is offered, as the cluster with this number.
     pub fn help(&mut self, offers: &Offers, memory: &Memory, number: usize, unit: UnitId) -> Help {
         if offers.is_empty() {
@@ -371,6 +377,7 @@ impl ClusterState {
         let accesses = Accesses { messages: false, capture: None };
         let stop = slot.run(shared.job(offer.space), program, &mut gam, &mut Taking(shared), accesses, &mut left);
         helper.running = false;
+        self.traffic = gam.take_traffic();
         helper.left_to_engine = match stop {
             SlotStop::Idle | SlotStop::Budget => false,
             SlotStop::Message | SlotStop::Deadlock | SlotStop::Fetch(_) | SlotStop::Fault(..) => true,

@@ -187,7 +187,7 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits")]
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
         // The page must be writable regardless of the result of the comparison, as for the other sizes.
-        self.gam.span(space, at, 16, Access::Write)?;
+        self.gam.check(space, at, Access::Write)?;
         let old = [self.gam.read_u64(space, at)?, self.gam.read_u64(space, at + 8)?];
         if old == operands.first {
             self.store64(space, at, operands.second[0])?;

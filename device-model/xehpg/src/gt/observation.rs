@@ -2,6 +2,7 @@
 //! Observation: effects of its registers, what other units report to it, and the reports that it writes.
 
 use std::cmp::max;
+use std::num::NonZeroU64;
 
 use arctic_base::status::StreamStatus;
 use arctic_sriov::number::{high, low};
@@ -50,6 +51,10 @@ const NOA_ENABLE: u32 = 1 << 9;
 /// OAREPORTTRIG2 and OAREPORTTRIG6: the trigger is on, and its condition is inverted: a change makes a report.
 const TRIGGER_ON: u32 = 1 << 31;
 const TRIGGER_INVERTED: u32 = 1 << 22;
+
+/// Units of A36 and A37 in bytes: 128 bytes, or four transactions of 64 bytes.
+const BYTES_128: NonZeroU64 = NonZeroU64::new(128).unwrap();
+const FOUR_TRANSACTIONS: NonZeroU64 = NonZeroU64::new(256).unwrap();
 
 /// Result of writing reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +149,7 @@ impl Gt {
     /// Resets OAG with its registers. The lock of the unit must be held.
     pub(crate) fn reset_observation(&self) {
         self.observation.reset();
+        self.memory.count_traffic(false);
         self.registers.reset_range(OAG_BLOCK);
         self.registers.reset_register(OAGLBCTXCTRL);
         self.registers.reset_register(RPM_CONFIG1);
@@ -256,6 +262,7 @@ impl Gt {
         let ended = !state.enabled();
         if ended {
             self.observation.set_active(None, false);
+            self.memory.count_traffic(false);
             self.end_if_unused(&mut state);
         }
         drop(state);
@@ -390,13 +397,12 @@ impl Gt {
         self.observation.state().count(|counters| counters.count_kernels(work, flexible));
     }
 
-    /// Counts bytes of device memory that an engine has read and written in larger pieces.
-    pub(crate) fn count_memory_traffic(&self, [read, written]: [u64; 2]) {
-        if self.observation.enabled() {
-            // Units of 128 bytes, or a quarter of the transactions of 64 bytes.
-            let unit = if self.registers.fields::<SuperQueueControl>().units_of_128() { 128 } else { 256 };
-            let [read, written] = [read, written].map(|bytes: u64| bytes.checked_div(unit).unwrap_or(0));
-            self.observation.state().count(|counters| counters.count_memory(read, written));
+    /// Counts bytes of device memory that an engine or a cluster has read and written ([`Gam::take_traffic`]).
+    pub(crate) fn count_memory_traffic(&self, bytes: [u64; 2]) {
+        if self.observation.enabled() && bytes != [0, 0] {
+            let of_128 = self.registers.fields::<SuperQueueControl>().units_of_128();
+            let unit = if of_128 { BYTES_128 } else { FOUR_TRANSACTIONS };
+            self.observation.state().count(|counters| counters.count_memory(bytes, unit));
         }
     }
 
@@ -522,6 +528,7 @@ impl Gt {
             state.disable(time);
         } else if !state.enabled() || state.stopping() {
             self.observation.set_active(None, true);
+            self.memory.count_traffic(true);
             state.begin(self.activity());
             state.enable(time);
             drop(state);

@@ -49,11 +49,15 @@ impl Gam<'_> {
         begun: &mut BegunAtomic,
         new: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<Updated>, Fault> {
-        let span = self.span(space, at, T::BYTES, Access::Write)?;
+        let (span, local) = self.place(space, at, T::BYTES, Access::Write)?;
         if let Span::Mapped(slice) = &span
             && slice.len() == T::BYTES
             && let Some(updated) = T::update(slice, 0, |old: T| new(old.into()).map(T::low))
         {
+            if local {
+                self.count(Access::Read, T::BYTES as u64);
+                self.count(Access::Write, T::BYTES as u64);
+            }
             return Ok(updated.ok().map(|old| Updated { old: old.into(), by_messages: false }));
         }
         let old = match begun.take(at) {

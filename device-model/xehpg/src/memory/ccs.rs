@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use super::tlb::Backing;
 use super::{Access, Fault, Gam, Memory, Space, Span};
 
 /// Bytes of main memory per byte of control data (xe: NUM_BYTES_PER_CCS_BYTE).
@@ -29,12 +28,13 @@ impl<'m> Gam<'m> {
         let first = offset / BYTES;
         let count = usize::try_from(end.div_ceil(BYTES).saturating_sub(first)).unwrap_or(usize::MAX);
         let control = match (page.backing, self.memory.flat_ccs) {
-            (Backing::Local | Backing::Moved, Some(base)) => {
-                base.checked_add((page.target / BYTES).wrapping_add(first))
-            }
+            (backing, Some(base)) if backing.is_local() => base.checked_add((page.target / BYTES).wrapping_add(first)),
             _ => None,
         };
         let slice = control.and_then(|at| self.memory.local().slice(at, count));
+        if slice.is_some() {
+            self.count(access, count as u64);
+        }
         Ok(slice.map_or(Span::Null(count), Span::Mapped))
     }
 }

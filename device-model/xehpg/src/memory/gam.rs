@@ -17,6 +17,25 @@ const MIN_SEARCHED: u64 = 64 << 10;
 /// Smallest page in bytes.
 const GUEST_PAGE: u64 = 4 << 10;
 
+/// Mapped memory around an address ([`Gam::around`]).
+#[derive(Clone, Copy)]
+pub struct Window<'m> {
+    /// Address of its first byte.
+    pub base: u64,
+    /// The memory.
+    pub memory: VolatileSlice<'m>,
+    /// It is local memory.
+    pub local: bool,
+}
+
+impl Window<'_> {
+    /// Place of an address in the memory; that of one which is outside is beyond the end.
+    #[inline(always)]
+    pub fn place(&self, address: u64) -> usize {
+        arctic_sriov::number::size(address.wrapping_sub(self.base))
+    }
+}
+
 /// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
@@ -24,7 +43,7 @@ pub struct Gam<'m> {
     function: Function,
     /// Functions (one bit each) that this thread knows to be recorded as used by the step.
     entered: u64,
-    /// Bytes of local memory read and written, without single dwords and qwords in pages that the TLB has.
+    /// Bytes of local memory read and written; without [`Memory::count_traffic`] not all of them.
     traffic: [u64; 2],
     tlb: &'m mut Tlb,
 }
@@ -65,7 +84,15 @@ impl<'m> Gam<'m> {
         self.views.unanswered()
     }
 
-    /// Takes the bytes of local memory read and written since the last call.
+    /// Counts bytes of local memory that are read or written.
+    #[inline]
+    pub fn count(&mut self, access: Access, bytes: u64) {
+        let [read, written] = &mut self.traffic;
+        let count = if access == Access::Read { read } else { written };
+        *count = count.wrapping_add(bytes);
+    }
+
+    /// Takes the bytes of local memory read and written since the last call. With [`Memory::count_traffic`] these are all.
     pub fn take_traffic(&mut self) -> [u64; 2] {
         std::mem::take(&mut self.traffic)
     }
@@ -144,6 +171,9 @@ impl<'m> Gam<'m> {
         })?;
         if page.backing == Backing::Local {
             page = self.stored(function, page.within_frame(address))?;
+            if memory.counts_traffic() {
+                page.backing = Backing::Counted;
+            }
         }
         self.tlb.insert(address, page);
         Ok(page)
@@ -164,51 +194,80 @@ impl<'m> Gam<'m> {
         Ok(page)
     }
 
+    /// Checks that `address` has a translation for `access`, without an access.
+    pub fn check(&mut self, space: Space, address: u64, access: Access) -> Result<(), Fault> {
+        self.page(space, address, access).map(|_| ())
+    }
+
     /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or
     /// of its mapping.
     #[inline]
     pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
+        let (span, local) = self.place(space, address, len, access)?;
+        if local {
+            self.count(access, span.len() as u64);
+        }
+        Ok(span)
+    }
+
+    /// Returns mapped memory of `len` bytes from `address` on, if all of them are in one page; otherwise the access is to be
+    /// divided, or fails.
+    #[inline]
+    pub fn undivided(&mut self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
+        let Ok((Span::Mapped(memory), local)) = self.place(space, address, len, access) else { return None };
+        if memory.len() != len {
+            return None;
+        }
+        if local {
+            self.count(access, len as u64);
+        }
+        Some(memory)
+    }
+
+    /// Returns a span as [`Gam::span`] does, and whether it is of local memory.
+    #[inline]
+    pub(super) fn place(
+        &mut self,
+        space: Space,
+        address: u64,
+        len: usize,
+        access: Access,
+    ) -> Result<(Span<'m>, bool), Fault> {
         let page = self.page(space, address, access)?;
         // The page contains the address, and its target has at most 48 bits.
         let offset = address.wrapping_sub(page.base);
         let len = len.min(usize::try_from(page.len.wrapping_sub(offset)).unwrap_or(usize::MAX));
         let target = page.target.wrapping_add(offset);
         match page.backing {
-            Backing::Null => Ok(Span::Null(len)),
-            Backing::Local | Backing::Moved => {
-                let [read, written] = &mut self.traffic;
-                let count = if access == Access::Read { read } else { written };
-                *count = count.wrapping_add(len as u64);
+            Backing::Null => Ok((Span::Null(len), false)),
+            Backing::Local | Backing::Moved | Backing::Counted => {
                 let slice = self.memory.storage.slice_up_to(target, len);
-                slice.map(Span::Mapped).ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal })
+                let span = slice.map(|slice| (Span::Mapped(slice), true));
+                span.ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal })
             }
-            Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len, access)),
+            Backing::System(owner) => Ok((Span::guest(self.views.of(owner), target, len, access), false)),
         }
     }
 
-    /// Returns mapped memory that contains `address`, and the address of its first byte: the page of local memory, or the
-    /// 4 KiB of guest memory, of which all are marked as written. `None` for memory that is not mapped, of which
-    /// [`Gam::span`] returns the span.
+    /// Returns mapped memory that contains `address`: the page of local memory, or the 4 KiB of guest memory, of which all are
+    /// marked as written. `None` for memory that is not mapped, of which [`Gam::span`] returns the span. What the caller
+    /// accesses of local memory it must count ([`Gam::count`]).
     #[inline]
-    pub fn around(
-        &mut self,
-        space: Space,
-        address: u64,
-        access: Access,
-    ) -> Result<Option<(u64, VolatileSlice<'m>)>, Fault> {
+    pub fn around(&mut self, space: Space, address: u64, access: Access) -> Result<Option<Window<'m>>, Fault> {
         let page = self.page(space, address, access)?;
         match page.backing {
             Backing::Null => Ok(None),
-            Backing::Local | Backing::Moved => {
+            Backing::Local | Backing::Moved | Backing::Counted => {
                 let len = usize::try_from(page.len).unwrap_or(usize::MAX);
-                Ok(self.memory.storage.slice_up_to(page.target, len).map(|slice| (page.base, slice)))
+                let memory = self.memory.storage.slice_up_to(page.target, len);
+                Ok(memory.map(|memory| Window { base: page.base, memory, local: true }))
             }
             Backing::System(owner) => {
                 let inside = address & (GUEST_PAGE - 1);
                 // The page contains the address, is aligned and has at least this size.
                 let target = page.target.wrapping_add(address.wrapping_sub(page.base)) & !(GUEST_PAGE - 1);
-                let slice = self.views.of(owner).slice(target, arctic_sriov::number::size(GUEST_PAGE), access);
-                Ok(slice.map(|slice| (address.wrapping_sub(inside), slice)))
+                let memory = self.views.of(owner).slice(target, arctic_sriov::number::size(GUEST_PAGE), access);
+                Ok(memory.map(|memory| Window { base: address.wrapping_sub(inside), memory, local: false }))
             }
         }
     }
@@ -222,11 +281,15 @@ impl<'m> Gam<'m> {
         let page = self.page(space, address, Access::Write)?;
         let offset = address.wrapping_sub(page.base);
         let len = len.min(page.len.wrapping_sub(offset));
-        if !matches!(page.backing, Backing::Local | Backing::Moved) || len < MIN_SEARCHED {
+        if !page.backing.is_local() || len < MIN_SEARCHED {
             return Ok(None);
         }
-        let release = page.backing == Backing::Moved && !self.function.is_vf();
+        let moved = self.memory.storage.place(page.target) != FrameBacking::PF;
+        let release = moved && !self.function.is_vf();
         let held = self.memory.storage.zero(page.target.wrapping_add(offset), len, release);
+        if held.is_some() {
+            self.count(Access::Write, len);
+        }
         Ok(held.map(|held| Zeroed { len, held }))
     }
 
@@ -288,7 +351,7 @@ impl<'m> Gam<'m> {
         {
             return Ok(value);
         }
-        if let Span::Mapped(slice) = self.span(space, address, T::BYTES, Access::Read)?
+        if let Some(slice) = self.undivided(space, address, T::BYTES, Access::Read)
             && let Some(value) = T::load(&slice, 0)
         {
             return Ok(value);
@@ -316,7 +379,7 @@ impl<'m> Gam<'m> {
         {
             return Ok(());
         }
-        if let Span::Mapped(slice) = self.span(space, address, T::BYTES, Access::Write)?
+        if let Some(slice) = self.undivided(space, address, T::BYTES, Access::Write)
             && value.store(&slice, 0)
         {
             return Ok(());

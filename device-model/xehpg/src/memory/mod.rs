@@ -19,7 +19,7 @@ pub mod tlb;
 use std::fmt;
 use std::ops::Range;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use arctic_base::memory::{Access, CellValue, CopyError, Span, SpanError, Zeroed, cell, region, span};
@@ -32,7 +32,7 @@ use vm_memory::VolatileSlice;
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
 use crate::topology::{MAX_UNITS, UnitId};
 pub use atomic::{BegunAtomic, Updated};
-pub use gam::Gam;
+pub use gam::{Gam, Window};
 use ggtt::Ggtt;
 use ppgtt::PageTableFormat;
 use region::SharedRegion;
@@ -158,6 +158,8 @@ pub struct Memory {
     /// The functions whose memory the current step of each unit uses, by [`UnitId::index`].
     steps: [StepFunctions; MAX_UNITS],
     flat_ccs: Option<u64>,
+    /// Accesses to local memory are counted: TLBs have no pages for fast paths, which do not count.
+    counted: AtomicBool,
     /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
     /// VFs (one bit each) whose quota has changed and has not been reported to the machine.
@@ -177,6 +179,7 @@ impl Memory {
             epochs: Epochs::default(),
             steps: std::array::from_fn(|_| StepFunctions::default()),
             flat_ccs: None,
+            counted: AtomicBool::new(false),
             lmem_cfg: AtomicU32::new(0),
             resized: AtomicU64::new(0),
             functions: [const { FunctionMemory::new() }; FUNCTIONS],
@@ -267,6 +270,18 @@ impl Memory {
     /// uses memory of these functions has passed a step boundary ([`Memory::used_by`]).
     pub fn invalidate(&self, functions: u64) {
         self.epochs.invalidate(functions);
+    }
+
+    /// Begins or ends to count each access to local memory ([`Gam::take_traffic`]): a unit from its next step on. Accesses
+    /// are slower while they are counted.
+    pub fn count_traffic(&self, counted: bool) {
+        if self.counted.swap(counted, Ordering::AcqRel) != counted {
+            self.invalidate(ALL_FUNCTIONS);
+        }
+    }
+
+    fn counts_traffic(&self) -> bool {
+        self.counted.load(Ordering::Acquire)
     }
 
     /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`] if

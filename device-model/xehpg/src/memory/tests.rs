@@ -18,6 +18,7 @@ use crate::host::{ALL_FUNCTIONS, Access, DmaFault};
 mod functions;
 mod inspect;
 mod invalidation;
+mod traffic;
 mod walks;
 mod window;
 

@@ -31,10 +31,20 @@ pub enum Backing {
     Local,
     /// Local memory in a frame that is stored in a VF's region; the frame table contains its location.
     Moved,
+    /// Local memory of which each access is counted ([`Memory::count_traffic`](super::Memory::count_traffic)).
+    Counted,
     /// Guest memory of the function.
     System(Function),
     /// No memory: reads return zeros, writes are dropped (PTE bit 9).
     Null,
+}
+
+impl Backing {
+    /// Returns whether the memory is local memory.
+    #[inline]
+    pub fn is_local(self) -> bool {
+        matches!(self, Backing::Local | Backing::Moved | Backing::Counted)
+    }
 }
 
 impl Page {

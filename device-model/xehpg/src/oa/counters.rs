@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The counters of OAG, computed up to an instant of OA time (OA-045, OA-050, OA-056).
 
+use std::num::NonZeroU64;
+
 use super::cec::{BLOCKS, Block, Truth};
 use super::facts::ObservationFacts;
 use super::flexible::FlexibleCounts;
@@ -84,6 +86,8 @@ pub struct Counters {
     pub ticks: u64,
     /// Remainder of `ticks`.
     rest: u64,
+    /// Bytes read from and written to device memory that are less than a unit of A36 and A37.
+    memory_rest: [u64; 2],
     /// What the card does since `at`.
     pub activity: Activity,
     /// Settings since `at`.
@@ -117,6 +121,7 @@ impl Counters {
             at: 0,
             ticks: 0,
             rest: 0,
+            memory_rest: [0; 2],
             activity: Activity::default(),
             settings: Settings::default(),
             truth: Settings::default().blocks.map(|block| block.truth(false)),
@@ -201,11 +206,16 @@ impl Counters {
         }
     }
 
-    /// Counts reads and writes of device memory, in the unit of A36 and A37.
-    pub fn count_memory(&mut self, reads: u64, writes: u64) {
-        if self.counting() {
-            self.values.add(36, reads);
-            self.values.add(37, writes);
+    /// Counts bytes of device memory that were read and written, in `unit` bytes: A36 and A37. What is left of a unit is counted
+    /// with the next bytes.
+    pub fn count_memory(&mut self, bytes: [u64; 2], unit: NonZeroU64) {
+        if !self.counting() {
+            return;
+        }
+        for ((counter, rest), bytes) in (36..).zip(&mut self.memory_rest).zip(bytes) {
+            let bytes = bytes.saturating_add(*rest);
+            self.values.add(counter, bytes / unit);
+            *rest = bytes % unit;
         }
     }
 

@@ -2,25 +2,18 @@
 //! Accesses by the lanes of a message: what they have in common is done once.
 
 use arctic_eu::exec::memory::{Extent, LaneFault, LaneSpans, MemoryFault};
-use vm_memory::VolatileSlice;
 
 use super::KernelMemory;
-use crate::memory::{Access, CellValue, Span, cell};
+use crate::memory::{Access, CellValue, Window, cell};
+
+/// Behind the last lane of a message.
+const LANES: usize = 32;
 
 /// Mapped memory that lanes of a message have in common.
-#[derive(Clone, Copy)]
-struct Window<'m> {
-    /// Virtual address of its first byte.
-    base: u64,
-    memory: VolatileSlice<'m>,
-}
-
-impl Window<'_> {
-    /// Place of a virtual address; that of one which is outside is beyond the end.
-    #[inline(always)]
-    fn place(&self, at: u64) -> usize {
-        arctic_sriov::number::size(at.wrapping_sub(self.base))
-    }
+struct Shared<'m> {
+    window: Window<'m>,
+    /// The first lane of which the access is not counted yet.
+    from: usize,
 }
 
 /// Where an enabled lane accesses memory.
@@ -47,9 +40,12 @@ impl<'m> KernelMemory<'_, 'm> {
             && let Some(bytes) = bytes.get_mut(run_bytes(lanes, first, count))
             && let (at, inside) = extent.place(address)
             && inside >= bytes.len() as u64
-            && let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), Access::Read)
-            && cell::read(&memory, 0, bytes)
+            && let Ok(Some(window)) = self.gam.around(self.space, at, Access::Read)
+            && cell::read(&window.memory, window.place(at), bytes)
         {
+            if window.local {
+                self.gam.count(Access::Read, bytes.len() as u64);
+            }
             return Ok(());
         }
         match lanes.size {
@@ -62,6 +58,7 @@ impl<'m> KernelMemory<'_, 'm> {
                     let lane = Lane { lane, at, inside };
                     self.read_lane(lane, &mut window, lanes, bytes, outside)?;
                 }
+                self.count_before(LANES, &mut window, lanes, Access::Read);
                 Ok(())
             }
         }
@@ -80,9 +77,12 @@ impl<'m> KernelMemory<'_, 'm> {
             && let Some(bytes) = bytes.get(run_bytes(lanes, first, count))
             && let (at, inside) = extent.place(address)
             && inside >= bytes.len() as u64
-            && let Ok(Span::Mapped(memory)) = self.gam.span(self.space, at, bytes.len(), Access::Write)
-            && cell::write(&memory, 0, bytes)
+            && let Ok(Some(window)) = self.gam.around(self.space, at, Access::Write)
+            && cell::write(&window.memory, window.place(at), bytes)
         {
+            if window.local {
+                self.gam.count(Access::Write, bytes.len() as u64);
+            }
             return Ok(());
         }
         match lanes.size {
@@ -95,16 +95,29 @@ impl<'m> KernelMemory<'_, 'm> {
                     let lane = Lane { lane, at, inside };
                     self.write_lane(lane, &mut window, lanes, bytes, outside)?;
                 }
+                self.count_before(LANES, &mut window, lanes, Access::Write);
                 Ok(())
             }
         }
     }
 
-    /// Mapped memory around a virtual address; `None` if there is none, or the access would fail.
+    /// Mapped memory around the address of a lane; `None` if there is none, or the access would fail.
     #[inline]
-    fn window(&mut self, at: u64, access: Access) -> Option<Window<'m>> {
-        let (base, memory) = self.gam.around(self.space, at, access).ok()??;
-        Some(Window { base, memory })
+    fn window(&mut self, Lane { lane, at, .. }: Lane, access: Access) -> Option<Shared<'m>> {
+        Some(Shared { window: self.gam.around(self.space, at, access).ok()??, from: lane })
+    }
+
+    /// Counts accesses of the lanes before `lane`, if they were to local memory. The access of `lane` itself is counted elsewhere.
+    #[inline]
+    fn count_before(&mut self, lane: usize, window: &mut Option<Shared<'m>>, lanes: &LaneSpans<'_>, access: Access) {
+        if let Some(Shared { window, from }) = window {
+            if window.local {
+                let before = |lane: usize| 1_u64.wrapping_shl(arctic_sriov::number::count(lane)).wrapping_sub(1);
+                let counted = u64::from(lanes.enabled) & before(lane) & !before(*from);
+                self.gam.count(access, u64::from(counted.count_ones()).wrapping_mul(lanes.size as u64));
+            }
+            *from = lane.saturating_add(1);
+        }
     }
 
     /// Loads lanes of `N` bytes, those that are aligned as cells. The memory around the last lane is kept for the next one.
@@ -116,11 +129,11 @@ impl<'m> KernelMemory<'_, 'm> {
         bytes: &mut [u8],
         outside: &mut u32,
     ) -> Result<(), LaneFault> {
-        let mut window: Option<Window<'m>> = None;
+        let mut window: Option<Shared<'m>> = None;
         for (lane, address) in lanes.iter() {
             let (at, inside) = extent.place(address);
             if inside >= N as u64
-                && let Some(window) = &window
+                && let Some(Shared { window, .. }) = &window
                 && let Some(value) = T::load(&window.memory, window.place(at))
                 && let Some(into) = bytes.as_chunks_mut::<N>().0.get_mut(lane)
                 && let Some(value) = value.into().to_le_bytes().first_chunk()
@@ -130,6 +143,7 @@ impl<'m> KernelMemory<'_, 'm> {
                 self.read_lane(Lane { lane, at, inside }, &mut window, lanes, bytes, outside)?;
             }
         }
+        self.count_before(LANES, &mut window, lanes, Access::Read);
         Ok(())
     }
 
@@ -142,7 +156,7 @@ impl<'m> KernelMemory<'_, 'm> {
         bytes: &[u8],
         outside: &mut u32,
     ) -> Result<(), LaneFault> {
-        let mut window: Option<Window<'m>> = None;
+        let mut window: Option<Shared<'m>> = None;
         for (lane, address) in lanes.iter() {
             let (at, inside) = extent.place(address);
             let mut value = [0; 8];
@@ -150,13 +164,14 @@ impl<'m> KernelMemory<'_, 'm> {
                 *value = *from;
             }
             let stored = inside >= N as u64
-                && window
-                    .as_ref()
-                    .is_some_and(|window| T::low(u64::from_le_bytes(value)).store(&window.memory, window.place(at)));
+                && window.as_ref().is_some_and(|Shared { window, .. }| {
+                    T::low(u64::from_le_bytes(value)).store(&window.memory, window.place(at))
+                });
             if !stored {
                 self.write_lane(Lane { lane, at, inside }, &mut window, lanes, bytes, outside)?;
             }
         }
+        self.count_before(LANES, &mut window, lanes, Access::Write);
         Ok(())
     }
 
@@ -164,50 +179,64 @@ impl<'m> KernelMemory<'_, 'm> {
     #[inline(never)]
     fn read_lane(
         &mut self,
-        Lane { lane, at, inside }: Lane,
-        window: &mut Option<Window<'m>>,
+        place: Lane,
+        window: &mut Option<Shared<'m>>,
         lanes: &LaneSpans<'_>,
         bytes: &mut [u8],
         outside: &mut u32,
     ) -> Result<(), LaneFault> {
+        let Lane { lane, at, inside } = place;
         let bytes = lanes.bytes_mut(bytes, lane);
         if inside < bytes.len() as u64 {
             *outside |= bit(lane);
+            self.count_before(lane, window, lanes, Access::Read);
             return self.load_inside(at, inside, lanes.element, bytes).map_err(in_lane(lane));
         }
-        let mut read = |window: &Option<Window<'_>>| {
-            window.as_ref().is_some_and(|window| cell::read(&window.memory, window.place(at), bytes))
+        let mut read = |shared: &Option<Shared<'_>>| {
+            shared.as_ref().is_some_and(|Shared { window, .. }| cell::read(&window.memory, window.place(at), bytes))
         };
         if read(window) {
             return Ok(());
         }
-        *window = self.window(at, Access::Read);
-        if read(window) { Ok(()) } else { self.load(at, bytes).map_err(in_lane(lane)) }
+        self.count_before(lane, window, lanes, Access::Read);
+        *window = self.window(place, Access::Read);
+        if read(window) {
+            return Ok(());
+        }
+        self.count_before(lane, window, lanes, Access::Read);
+        self.load(at, bytes).map_err(in_lane(lane))
     }
 
     /// Stores a lane as [`KernelMemory::read_lane`] loads it.
     #[inline(never)]
     fn write_lane(
         &mut self,
-        Lane { lane, at, inside }: Lane,
-        window: &mut Option<Window<'m>>,
+        place: Lane,
+        window: &mut Option<Shared<'m>>,
         lanes: &LaneSpans<'_>,
         bytes: &[u8],
         outside: &mut u32,
     ) -> Result<(), LaneFault> {
+        let Lane { lane, at, inside } = place;
         let bytes = lanes.bytes(bytes, lane);
         if inside < bytes.len() as u64 {
             *outside |= bit(lane);
+            self.count_before(lane, window, lanes, Access::Write);
             return self.store_inside(at, inside, lanes.element, bytes).map_err(in_lane(lane));
         }
-        let write = |window: &Option<Window<'_>>| {
-            window.as_ref().is_some_and(|window| cell::write(&window.memory, window.place(at), bytes))
+        let write = |shared: &Option<Shared<'_>>| {
+            shared.as_ref().is_some_and(|Shared { window, .. }| cell::write(&window.memory, window.place(at), bytes))
         };
         if write(window) {
             return Ok(());
         }
-        *window = self.window(at, Access::Write);
-        if write(window) { Ok(()) } else { self.store(at, bytes).map_err(in_lane(lane)) }
+        self.count_before(lane, window, lanes, Access::Write);
+        *window = self.window(place, Access::Write);
+        if write(window) {
+            return Ok(());
+        }
+        self.count_before(lane, window, lanes, Access::Write);
+        self.store(at, bytes).map_err(in_lane(lane))
     }
 }
 

@@ -82,6 +82,33 @@ fn a_report_has_the_contexts_id_clock_and_ticks() {
     assert_eq!((report[64], bench.get(DATA + 0x1000)), (0x5555_5555, 0x00ab_c000));
 }
 
+/// Restore and save are counted too, and are the same for each context but the first.
+#[test]
+fn single_dwords_of_commands_are_counted() {
+    proves!(V13_246, "A36 and A37 have each dword that commands read from and write to device memory");
+    let mut bench = EngineBench::new(EngineClass::Render);
+    bench.observe(0);
+    bench.gt.write(0x8718, 3 << 29);
+    let mut counted = |number: u64, commands: &[u32]| {
+        let counters = |bench: &EngineBench| [0xdb20, 0xdb28].map(|register| bench.gt.read(register));
+        let before = counters(&bench);
+        let context = bench.context(number);
+        bench.emit(context, commands);
+        assert_eq!(bench.load_with(context, 0), Outcome::Complete);
+        let after = counters(&bench);
+        [after[0] - before[0], after[1] - before[1]]
+    };
+    let stores: Vec<u32> = (0..512).flat_map(|n| mi::store_data_imm(Process(AT + 4 * n), 1)).collect();
+    let loads: Vec<u32> = (0..512).flat_map(|n| mi::load_register_mem(Reg::Own(0x600), Process(AT + 4 * n))).collect();
+    let commands = [(0, &[][..]), (1, &stores[..]), (2, &loads[..]), (3, &[])];
+    let [_, stores, loads, others] = commands.map(|(number, commands)| counted(number, commands));
+    // Units of 128 bytes: 512 commands of 16 bytes, which are read, and their dwords.
+    for (found, expected) in [(stores, [64, 16]), (loads, [64 + 16, 0])] {
+        let differences = [0, 1].map(|n: usize| found[n].abs_diff(others[n] + expected[n]));
+        assert!(differences.iter().all(|difference| *difference <= 1), "{found:?} {others:?}");
+    }
+}
+
 #[test]
 fn oar_counts_the_time_of_its_context() {
     proves!(

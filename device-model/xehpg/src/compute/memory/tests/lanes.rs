@@ -51,6 +51,36 @@ fn lanes_of_all_kinds_of_memory() {
     });
 }
 
+/// The bytes of local memory are counted, whatever the addresses of the lanes have in common and wherever others are.
+#[test]
+fn local_memory_of_lanes_is_counted() {
+    let world = World::new();
+    let row = |start: u64, step: u64| (0..16).map(move |lane| start + step * lane).collect::<Vec<_>>();
+    let mixed: Vec<u64> = row(LOCAL_VA, 12).into_iter().zip(row(GUEST_VA, 8)).flat_map(|(a, b)| [a, b]).collect();
+    for (addresses, enabled, size, expected) in [
+        (row(LOCAL_VA, 4), 0xffff, 4, 64),
+        (row(LOCAL_VA, 4), 0x0ff0, 4, 32),
+        (row(LOCAL_VA, 12), 0xffff, 4, 64),
+        (row(LOCAL_VA, 16), 0x7fff, 8, 120),
+        (row(LOCAL_VA, 20), 0xf00f, 12, 96),
+        (row(LOCAL_VA + PAGE - 32, 4), 0xffff, 4, 64),
+        (row(LOCAL_VA + PAGE - 34, 8), 0xffff, 4, 64),
+        (row(LOCAL_VA, 0), 0xffff, 4, 64),
+        (row(GUEST_VA, 4), 0xffff, 4, 0),
+        (row(GUEST_VA, 12), 0xffff, 4, 0),
+        (mixed.clone(), u32::MAX, 4, 64),
+        (mixed, 0x5555_5555, 4, 64),
+    ] {
+        world.once(|memory| {
+            let lanes = spans(Surface::Flat, &addresses, enabled, 4, size);
+            let mut bytes = vec![0; addresses.len() * size];
+            memory.read_lanes(&lanes, &mut bytes, &mut 0).unwrap();
+            memory.write_lanes(&lanes, &bytes, &mut 0).unwrap();
+            assert_eq!(memory.gam.take_traffic(), [expected; 2], "{addresses:x?} {enabled:x} {size}");
+        });
+    }
+}
+
 /// Of lanes with the same address, the last one's store remains. Lanes that are not enabled neither load nor store.
 #[test]
 fn equal_addresses_and_gaps() {

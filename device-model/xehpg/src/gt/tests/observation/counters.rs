@@ -130,6 +130,10 @@ fn device_memory_is_counted_in_the_unit_of_the_super_queue() {
     gt.write(0x8718, 1 << 30 | 1 << 29);
     gt.count_memory_traffic([4096, 8192]);
     assert_eq!([0xdb20, 0xdb28].map(|register| gt.read(register)), [16 + 32, 32 + 64]);
+    for _ in 0..5 {
+        gt.count_memory_traffic([100, 28]);
+    }
+    assert_eq!([0xdb20, 0xdb28].map(|register| gt.read(register)), [16 + 32 + 3, 32 + 64 + 1], "parts of units add up");
 }
 
 #[test]
