@@ -408,8 +408,13 @@ impl Gt {
 
     /// Changes a setting of the counters.
     fn change_setting(&self, setting: Setting) {
+        self.change(|state, time| state.set(time, setting));
+    }
+
+    /// Changes settings of the counters at the present OA time.
+    fn change(&self, change: impl FnOnce(&mut State, u64)) {
         let (mut state, time) = self.observed_now();
-        state.set(time, setting);
+        change(&mut state, time);
         drop(state);
         self.step_soon();
     }
@@ -482,14 +487,10 @@ impl Unit<XeHpg, Gt> for ObservationRegister {
                 gt.change_setting(Setting::Control(value));
                 return Some(SideEffect::Observe);
             }
-            ObservationRegister::NoaWrite => {
-                let (node, data) = (value >> 16, value & 0xffff);
-                let mut patterns = gt.generation.observation.patterns.iter();
-                if let Some(pattern) = patterns.find(|it| it.die == gt.die.name && u32::from(it.node) == node) {
-                    gt.change_setting(Setting::Pattern(u32::from(pattern.data) == data));
-                }
+            ObservationRegister::NoaWrite => gt.change(|state, time| state.write_network(time, gt.die.name, value)),
+            ObservationRegister::NoaEnable => {
+                gt.change(|state, time| state.switch_network(time, value & NOA_ENABLE != 0));
             }
-            ObservationRegister::NoaEnable => gt.change_setting(Setting::Network(value & NOA_ENABLE != 0)),
             ObservationRegister::Comparison => gt.change_setting(Setting::Block(ordinal, value)),
             ObservationRegister::InternalTrigger(number) => {
                 let rises = value & !before & TRIGGER_INVERTED != 0;

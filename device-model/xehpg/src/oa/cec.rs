@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Custom event creation: eight blocks that compare 16 signals with a value, and count the clocks in which the comparison
-//! holds (V13-255; OA-051). The signals come through the NOA network, whose nodes are in no public source; the one pattern
-//! that is known is that of the self-test (OA-052).
+//! holds (V13-255; OA-051). The signals come through the NOA network, whose nodes are in no public source; those that
+//! are known are the self-test's pattern and the activity of engines ([`network`](super::network); OA-052).
 
 use arctic_base::registers::Bits;
 use arctic_sriov::number::low;
@@ -61,6 +61,8 @@ impl Block {
         let signals = (signals ^ INVERTED.get(self.second)) & considered;
         let value = VALUE.get(self.first) & considered;
         match FUNCTION.get(self.first) {
+            // The set GpuBusyness has any busy engine as that with value 0.
+            0 if value == 0 => signals != 0,
             0 => !(signals ^ value) & considered != 0,
             1 => signals > value,
             2 => signals == value,
@@ -70,6 +72,11 @@ impl Block {
             6 => signals <= value,
             _ => true,
         }
+    }
+
+    /// Returns whether the comparison holds while input 0 has these signals; `None` if it compares another input.
+    pub fn finds(self, signals: u32) -> Option<bool> {
+        (INPUT.get(self.first) == 0).then(|| self.holds(signals))
     }
 
     /// Returns the clocks of the pattern in which the comparison holds, one bit each. `connected`: the network is on and
@@ -86,6 +93,11 @@ impl Block {
 pub struct Truth(u8);
 
 impl Truth {
+    /// All clocks, or none.
+    pub fn constant(counts: bool) -> Self {
+        Truth(if counts { ALWAYS } else { 0 })
+    }
+
     /// Number of clocks that count from clock `from` on, up to `clocks` clocks later. Additive: it does not depend on where an
     /// interval is divided.
     #[allow(

@@ -46,7 +46,9 @@ impl ContextCounters {
             let ([reads, writes], [reads_before, writes_before]) = (now.common.shared, self.from.shared);
             let (reads, writes) = (reads.wrapping_sub(reads_before), writes.wrapping_sub(writes_before));
             self.values.count_shared_memory(reads, writes);
-            for ((value, new), old) in self.values.b.iter_mut().zip(now.common.b).zip(self.from.b) {
+            let Values { b, c, .. } = &mut self.values;
+            let signals = b.iter_mut().zip(now.common.b).zip(self.from.b);
+            for ((value, new), old) in signals.chain(c.iter_mut().zip(now.common.c).zip(self.from.c)) {
                 *value = value.wrapping_add(new.wrapping_sub(old));
             }
         }

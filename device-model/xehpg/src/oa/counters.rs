@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use super::cec::{BLOCKS, Block, Truth};
 use super::facts::ObservationFacts;
 use super::flexible::FlexibleCounts;
+use super::network::EngineSignals;
 use super::values::Values;
 use super::work::KernelWork;
 
@@ -24,6 +25,8 @@ pub struct Settings {
     pub blocks: [Block; BLOCKS],
     /// The self-test's pattern is connected to the network.
     pub pattern: bool,
+    /// The engines whose activity is connected to the network, if any is.
+    pub engines: Option<&'static EngineSignals>,
     /// The network is on: GT_NOA_ENABLE.
     pub network: bool,
 }
@@ -37,6 +40,8 @@ pub enum Setting {
     Block(u8, u32),
     /// Whether the self-test's pattern is connected.
     Pattern(bool),
+    /// The engines whose activity is connected.
+    Engines(Option<&'static EngineSignals>),
     /// Whether the network is on.
     Network(bool),
 }
@@ -56,6 +61,7 @@ impl Settings {
                 }
             }
             Setting::Pattern(connected) => self.pattern = connected,
+            Setting::Engines(engines) => self.engines = engines,
             Setting::Network(on) => self.network = on,
         }
     }
@@ -110,6 +116,8 @@ pub struct Common {
     pub busy: u64,
     /// B counters.
     pub b: [u64; BLOCKS],
+    /// C counters.
+    pub c: [u64; BLOCKS],
     /// Reads and writes of shared local memory.
     pub shared: [u64; 2],
 }
@@ -181,13 +189,28 @@ impl Counters {
                 self.values.add(0, clocks);
             }
         }
-        let all = self.truth.iter().zip(&mut self.common.b).zip(&mut self.values.b);
-        for ((truth, common), own) in all {
+        let Counters { truth, common, values, .. } = self;
+        let add = |truth: &Truth, common: &mut u64, own: &mut u64| {
             let count = truth.count(from, clocks);
             *common = common.wrapping_add(count);
             if counting {
                 *own = own.wrapping_add(count);
             }
+        };
+        let b = common.b.iter_mut().zip(&mut values.b);
+        let Some(engines) = self.settings.engines.filter(|_| self.settings.network) else {
+            truth.iter().zip(b).for_each(|(truth, (common, own))| add(truth, common, own));
+            return;
+        };
+        let (busy, signals) = (self.activity.busy, engines.input(self.activity.busy));
+        for (((own_engine, block), truth), (common, own)) in
+            engines.b.iter().zip(self.settings.blocks).zip(truth).zip(b)
+        {
+            let found = if *own_engine == 0 { block.finds(signals) } else { Some(busy & own_engine != 0) };
+            add(&found.map_or(*truth, Truth::constant), common, own);
+        }
+        for (engine, (common, own)) in engines.c.iter().zip(common.c.iter_mut().zip(&mut values.c)) {
+            add(&Truth::constant(busy & engine != 0), common, own);
         }
     }
 

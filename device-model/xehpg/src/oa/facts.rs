@@ -3,6 +3,7 @@
 
 use super::cec::TestPattern;
 use super::format::{self, Format};
+use super::network::{EngineSignals, XE_HPG_SIGNALS};
 use crate::host::Timebase;
 use crate::topology::{EngineClass, EngineInfo};
 
@@ -24,6 +25,8 @@ pub struct ObservationFacts {
     pub source: fn(&EngineInfo) -> u8,
     /// The writes of NOA_WRITE that connect the self-test's pattern: the node of each die's generator and its data.
     pub patterns: &'static [TestPattern],
+    /// The sets of writes of NOA_WRITE that connect the activity of engines.
+    pub signals: &'static [EngineSignals],
 }
 
 /// Observation of Xe-HPG.
@@ -42,6 +45,7 @@ pub static XE_HPG_OBSERVATION: ObservationFacts = ObservationFacts {
         TestPattern { die: "dg2-g10", node: 0x1008, data: 0x0ff3 },
         TestPattern { die: "dg2-g11", node: 0x1003, data: 0x0ff3 },
     ],
+    signals: &XE_HPG_SIGNALS,
 };
 
 /// Source of reports that the CPU has triggered.

@@ -20,6 +20,7 @@ pub mod counters;
 pub mod facts;
 pub mod flexible;
 pub mod format;
+pub mod network;
 pub mod queue;
 pub mod state;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use arctic_base::priority_mutex::PriorityMutex;
 use super::counters::{Activity, Counters, Setting};
 use super::facts::ObservationFacts;
 use super::format::reason;
+use super::network::{EngineSignals, Writes};
 use super::queue::{Added, Event, Queue, Timed, Trigger};
 use super::timer;
 use super::values::Values;
@@ -142,6 +143,8 @@ pub struct State {
     timer_from: u64,
     /// OA time at which OAG was disabled, until the reports before it are written.
     stop_at: Option<u64>,
+    /// The writes that have connected signals since the network was switched on.
+    writes: Writes,
     /// OASTATUS bits of events since the last call of [`State::take_flags`].
     flags: Flags,
 }
@@ -168,6 +171,7 @@ impl State {
             dropped: false,
             timer_from: 0,
             stop_at: None,
+            writes: Writes::default(),
             flags: Flags::default(),
         }
     }
@@ -235,6 +239,32 @@ impl State {
         self.now.set(setting);
         if self.now.enabled {
             self.push(time, Event::Setting(setting));
+        }
+    }
+
+    /// The network is switched on or off at `time`.
+    pub fn switch_network(&mut self, time: u64, on: bool) {
+        self.writes = Writes::default();
+        self.set(time, Setting::Network(on));
+        self.connect(time, None);
+    }
+
+    /// NOA_WRITE of the card with this die is written at `time`.
+    pub fn write_network(&mut self, time: u64, die: &str, value: u32) {
+        self.writes = self.writes.then(value);
+        let (node, data) = (value >> 16, value & 0xffff);
+        let is_of = |known: &str| known == die;
+        let pattern = self.facts.patterns.iter().find(|it| is_of(it.die) && u32::from(it.node) == node);
+        if let Some(pattern) = pattern {
+            self.set(time, Setting::Pattern(u32::from(pattern.data) == data));
+        }
+        let engines = self.facts.signals.iter().find(|it| is_of(it.die) && it.writes == self.writes);
+        self.connect(time, engines);
+    }
+
+    fn connect(&mut self, time: u64, engines: Option<&'static EngineSignals>) {
+        if self.now.settings.engines != engines {
+            self.set(time, Setting::Engines(engines));
         }
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "test values are in range")]
 
 mod formats;
+mod network;
 mod replay;
 
 use arctic_fidelity::proves;
