@@ -189,29 +189,31 @@ impl Counters {
                 self.values.add(0, clocks);
             }
         }
-        let Counters { truth, common, values, .. } = self;
-        let add = |truth: &Truth, common: &mut u64, own: &mut u64| {
+        let [b, c] = self.signals();
+        let Counters { common, values, .. } = self;
+        let counters = common.b.iter_mut().chain(&mut common.c).zip(values.b.iter_mut().chain(&mut values.c));
+        for (truth, (common, own)) in b.iter().chain(&c).zip(counters) {
             let count = truth.count(from, clocks);
             *common = common.wrapping_add(count);
             if counting {
                 *own = own.wrapping_add(count);
             }
-        };
-        let b = common.b.iter_mut().zip(&mut values.b);
+        }
+    }
+
+    /// The clocks in which the B counters count, and the C counters.
+    fn signals(&self) -> [[Truth; BLOCKS]; 2] {
         let Some(engines) = self.settings.engines.filter(|_| self.settings.network) else {
-            truth.iter().zip(b).for_each(|(truth, (common, own))| add(truth, common, own));
-            return;
+            return [self.truth, [Truth::default(); BLOCKS]];
         };
-        let (busy, signals) = (self.activity.busy, engines.input(self.activity.busy));
-        for (((own_engine, block), truth), (common, own)) in
-            engines.b.iter().zip(self.settings.blocks).zip(truth).zip(b)
-        {
-            let found = if *own_engine == 0 { block.finds(signals) } else { Some(busy & own_engine != 0) };
-            add(&found.map_or(*truth, Truth::constant), common, own);
+        let busy = |engine: u32| self.activity.busy & engine != 0;
+        let input = engines.input(self.activity.busy);
+        let mut b = self.truth;
+        for ((truth, engine), block) in b.iter_mut().zip(engines.b).zip(self.settings.blocks) {
+            let found = if engine == 0 { block.finds(input) } else { Some(busy(engine)) };
+            *truth = found.map_or(*truth, Truth::constant);
         }
-        for (engine, (common, own)) in engines.c.iter().zip(common.c.iter_mut().zip(&mut values.c)) {
-            add(&Truth::constant(busy & engine != 0), common, own);
-        }
+        [b, engines.c.map(|engine| Truth::constant(busy(engine)))]
     }
 
     /// Counts the work of kernels on an engine. A4, A19 and A20 count regardless of OAG's enable (V13-244).
