@@ -40,12 +40,9 @@ impl<'m> KernelMemory<'_, 'm> {
             && let Some(bytes) = bytes.get_mut(run_bytes(lanes, first, count))
             && let (at, inside) = extent.place(address)
             && inside >= bytes.len() as u64
-            && let Ok(Some(window)) = self.gam.around(self.space, at, Access::Read)
-            && cell::read(&window.memory, window.place(at), bytes)
+            && let Some(memory) = self.gam.undivided(self.space, at, bytes.len(), Access::Read)
+            && cell::read(&memory, 0, bytes)
         {
-            if window.local {
-                self.gam.count(Access::Read, bytes.len() as u64);
-            }
             return Ok(());
         }
         match lanes.size {
@@ -77,12 +74,9 @@ impl<'m> KernelMemory<'_, 'm> {
             && let Some(bytes) = bytes.get(run_bytes(lanes, first, count))
             && let (at, inside) = extent.place(address)
             && inside >= bytes.len() as u64
-            && let Ok(Some(window)) = self.gam.around(self.space, at, Access::Write)
-            && cell::write(&window.memory, window.place(at), bytes)
+            && let Some(memory) = self.gam.undivided(self.space, at, bytes.len(), Access::Write)
+            && cell::write(&memory, 0, bytes)
         {
-            if window.local {
-                self.gam.count(Access::Write, bytes.len() as u64);
-            }
             return Ok(());
         }
         match lanes.size {
