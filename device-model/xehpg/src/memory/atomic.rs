@@ -49,7 +49,7 @@ impl Gam<'_> {
         begun: &mut BegunAtomic,
         new: impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<Updated>, Fault> {
-        let (span, local) = self.place(space, at, T::BYTES, Access::Write)?;
+        let (span, local) = self.uncounted_span(space, at, T::BYTES, Access::Write)?;
         if let Span::Mapped(slice) = &span
             && slice.len() == T::BYTES
             && let Some(updated) = T::update(slice, 0, |old: T| new(old.into()).map(T::low))

@@ -203,7 +203,7 @@ impl<'m> Gam<'m> {
     /// of its mapping.
     #[inline]
     pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
-        let (span, local) = self.place(space, address, len, access)?;
+        let (span, local) = self.uncounted_span(space, address, len, access)?;
         if local {
             self.count(access, span.len() as u64);
         }
@@ -214,7 +214,7 @@ impl<'m> Gam<'m> {
     /// divided, or fails.
     #[inline]
     pub fn undivided(&mut self, space: Space, address: u64, len: usize, access: Access) -> Option<VolatileSlice<'m>> {
-        let Ok((Span::Mapped(memory), local)) = self.place(space, address, len, access) else { return None };
+        let Ok((Span::Mapped(memory), local)) = self.uncounted_span(space, address, len, access) else { return None };
         if memory.len() != len {
             return None;
         }
@@ -224,9 +224,9 @@ impl<'m> Gam<'m> {
         Some(memory)
     }
 
-    /// Returns a span as [`Gam::span`] does, and whether it is of local memory.
+    /// Returns a span as [`Gam::span`] does, without counting it, and whether it is of local memory.
     #[inline]
-    pub(super) fn place(
+    pub(super) fn uncounted_span(
         &mut self,
         space: Space,
         address: u64,
