@@ -3,9 +3,9 @@
 
 use super::cec::TestPattern;
 use super::format::{self, Format};
-use super::network::{EngineSignals, XE_HPG_SIGNALS};
+use super::network::{EngineSignals, Writes};
 use crate::host::Timebase;
-use crate::topology::{EngineClass, EngineInfo};
+use crate::topology::{EngineClass, EngineInfo, XE_HPG_ENGINES};
 
 /// Observation of a generation.
 pub struct ObservationFacts {
@@ -47,6 +47,42 @@ pub static XE_HPG_OBSERVATION: ObservationFacts = ObservationFacts {
     ],
     signals: &XE_HPG_SIGNALS,
 };
+
+/// Mask of an engine of Xe-HPG.
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
+const fn engine(class: EngineClass, instance: u8) -> u32 {
+    let engines = XE_HPG_ENGINES.list();
+    let mut n = 0;
+    while engines[n].class as u8 != class as u8 || engines[n].instance != instance {
+        n += 1;
+    }
+    1 << n
+}
+
+/// The set GpuBusyness of i915, Mesa and Intel's Metrics Discovery. Video engines are named by slice: the second of each class is
+/// in slice 1.
+const fn gpu_busyness(die: &'static str, writes: u64) -> EngineSignals {
+    let ccs = [
+        engine(EngineClass::Compute, 0),
+        engine(EngineClass::Compute, 1),
+        engine(EngineClass::Compute, 2),
+        engine(EngineClass::Compute, 3),
+    ];
+    let [rcs, bcs] = [engine(EngineClass::Render, 0), engine(EngineClass::Copy, 0)];
+    let vcs = [engine(EngineClass::VideoDecode, 0), engine(EngineClass::VideoDecode, 2)];
+    let vecs = [engine(EngineClass::VideoEnhance, 0), engine(EngineClass::VideoEnhance, 1)];
+    EngineSignals {
+        die,
+        writes: Writes(writes),
+        inputs: [ccs[0], ccs[1], ccs[2], ccs[3], rcs],
+        b: [0, 0, 0, 0, 0, vecs[1], vcs[1], vecs[0]],
+        c: [vcs[0], bcs, 0, ccs[3], ccs[2], ccs[1], ccs[0], rcs],
+    }
+}
+
+/// The sets that are known of Xe-HPG.
+pub static XE_HPG_SIGNALS: [EngineSignals; 2] =
+    [gpu_busyness("dg2-g10", 0x4ae6_570c_b38d_f7ee), gpu_busyness("dg2-g11", 0x63c1_f532_cefa_197f)];
 
 /// Source of reports that the CPU has triggered.
 pub const SOURCE_CPU: u8 = 1;

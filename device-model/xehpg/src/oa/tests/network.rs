@@ -3,8 +3,8 @@
 
 use crate::oa::context::ContextCounters;
 use crate::oa::counters::{Activity, Setting};
-use crate::oa::facts::{ObservationFacts, XE_HPG_OBSERVATION};
-use crate::oa::network::{EngineSignals, Writes, XE_HPG_SIGNALS};
+use crate::oa::facts::{ObservationFacts, XE_HPG_OBSERVATION, XE_HPG_SIGNALS};
+use crate::oa::network::{EngineSignals, Writes};
 use crate::oa::state::{Observation, State};
 use crate::topology::XE_HPG_ENGINES;
 
