@@ -9,9 +9,19 @@ mod replay;
 use arctic_fidelity::proves;
 
 use super::context::ContextCounters;
-use super::counters::Counters;
-use super::facts::XE_HPG_OBSERVATION;
+use super::counters::{Activity, Counters};
+use super::facts::{ObservationFacts, XE_HPG_OBSERVATION};
+use super::state::{Observation, State};
 use super::work::KernelWork;
+
+/// Runs `test` with the state of a unit that is told of the card's activity from time 0 on.
+fn with_activity<T>(facts: &'static ObservationFacts, activity: Activity, test: impl FnOnce(&mut State) -> T) -> T {
+    let observation = Observation::new(facts);
+    let mut state = observation.state();
+    state.settle(0, 0);
+    state.begin(activity);
+    test(&mut state)
+}
 
 /// Accesses to shared local memory of any context are in the counters of each that counts; threads and atomics are not.
 #[test]

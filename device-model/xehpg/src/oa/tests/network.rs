@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Counters of the activity of engines, which a set of writes connects to the network.
 
+use super::with_activity;
 use crate::oa::context::ContextCounters;
 use crate::oa::counters::{Activity, Setting};
 use crate::oa::facts::{ObservationFacts, XE_HPG_OBSERVATION, XE_HPG_SIGNALS};
 use crate::oa::network::{EngineSignals, Writes};
-use crate::oa::state::{Observation, State};
+use crate::oa::state::State;
 use crate::topology::XE_HPG_ENGINES;
 
 const DIE: &str = "a die";
@@ -41,79 +42,81 @@ fn connect(state: &mut State, die: &str, on: bool, writes: &[u32]) {
     writes.iter().for_each(|value| state.write_network(now, die, *value));
 }
 
+/// With OAG enabled and its counters on.
+fn with_counters(test: impl FnOnce(&mut State)) {
+    with_activity(facts(), busy(&[]), |state| {
+        state.set(0, Setting::Control(1));
+        state.enable(0);
+        test(state);
+    });
+}
+
 /// Each engine of the set has a counter; B0 and B1 combine engines.
 #[test]
 fn engines_have_their_counters() {
-    let observation = Observation::new(facts());
-    let mut state = observation.state();
-    state.begin(busy(&[]));
-    state.set(0, Setting::Control(1));
-    state.enable(0);
-    // The comparisons of GpuBusyness: RCS and any CCS, any CCS; the others compare nothing.
-    for (block, first, second) in [(0, 0x81, 0xffe0), (1, 0, 0xfff0)] {
-        state.set(0, Setting::Block(2 * block, first));
-        state.set(0, Setting::Block(2 * block + 1, second));
-    }
-    (2..8).for_each(|block| state.set(0, Setting::Block(2 * block + 1, 0xffff)));
-    connect(&mut state, DIE, true, &[1, 2, 3]);
-    for (names, b, c) in [
-        (&[][..], &[][..], &[][..]),
-        (&["rcs0"], &[], &[7]),
-        (&["ccs0"], &[1], &[6]),
-        (&["ccs1"], &[1], &[5]),
-        (&["ccs2"], &[1], &[4]),
-        (&["ccs3"], &[1], &[3]),
-        (&["bcs0"], &[], &[1]),
-        (&["vcs0"], &[], &[0]),
-        (&["vecs0"], &[7], &[]),
-        (&["vcs2"], &[6], &[]),
-        (&["vecs1"], &[5], &[]),
-        (&["rcs0", "ccs3"], &[0, 1], &[3, 7]),
-        (&["rcs0", "bcs0", "ccs0", "ccs1", "vecs1"], &[0, 1, 5], &[1, 5, 6, 7]),
-    ] {
-        let only = |counters: &[usize]| std::array::from_fn(|n| u64::from(counters.contains(&n)));
-        assert_eq!(clocks(&mut state, names), (only(b), only(c)), "{names:?}");
-    }
+    with_counters(|state| {
+        // The comparisons of GpuBusyness: RCS and any CCS, any CCS; the others compare nothing.
+        for (block, first, second) in [(0, 0x81, 0xffe0), (1, 0, 0xfff0)] {
+            state.set(0, Setting::Block(2 * block, first));
+            state.set(0, Setting::Block(2 * block + 1, second));
+        }
+        (2..8).for_each(|block| state.set(0, Setting::Block(2 * block + 1, 0xffff)));
+        connect(state, DIE, true, &[1, 2, 3]);
+        for (names, b, c) in [
+            (&[][..], &[][..], &[][..]),
+            (&["rcs0"], &[], &[7]),
+            (&["ccs0"], &[1], &[6]),
+            (&["ccs1"], &[1], &[5]),
+            (&["ccs2"], &[1], &[4]),
+            (&["ccs3"], &[1], &[3]),
+            (&["bcs0"], &[], &[1]),
+            (&["vcs0"], &[], &[0]),
+            (&["vecs0"], &[7], &[]),
+            (&["vcs2"], &[6], &[]),
+            (&["vecs1"], &[5], &[]),
+            (&["rcs0", "ccs3"], &[0, 1], &[3, 7]),
+            (&["rcs0", "bcs0", "ccs0", "ccs1", "vecs1"], &[0, 1, 5], &[1, 5, 6, 7]),
+        ] {
+            let only = |counters: &[usize]| std::array::from_fn(|n| u64::from(counters.contains(&n)));
+            assert_eq!(clocks(state, names), (only(b), only(c)), "{names:?}");
+        }
+    });
 }
 
 /// A set is connected by its writes, all of them, in their order, since the network was switched on, for its die.
 #[test]
 fn a_set_is_known_by_its_writes() {
-    let observation = Observation::new(facts());
-    let mut state = observation.state();
-    state.begin(busy(&[]));
-    state.set(0, Setting::Control(1));
-    state.enable(0);
-    for (writes, connected) in [
-        (&[1, 2, 3][..], true),
-        (&[1, 3, 2], false),
-        (&[1, 2], false),
-        (&[1, 2, 3, 4], false),
-        (&[4, 1, 2, 3], false),
-        (&[1, 2, 3], true),
-    ] {
-        connect(&mut state, DIE, true, writes);
-        assert_eq!(clocks(&mut state, &["rcs0"]).1[7], u64::from(connected), "{writes:?}");
-    }
-    connect(&mut state, DIE, false, &[1, 2, 3]);
-    assert_eq!(clocks(&mut state, &["rcs0"]).1[7], 0, "the network is off");
-    connect(&mut state, "another die", true, &[1, 2, 3]);
-    assert_eq!(clocks(&mut state, &["rcs0"]).1[7], 0, "another die");
+    with_counters(|state| {
+        for (writes, connected) in [
+            (&[1, 2, 3][..], true),
+            (&[1, 3, 2], false),
+            (&[1, 2], false),
+            (&[1, 2, 3, 4], false),
+            (&[4, 1, 2, 3], false),
+            (&[1, 2, 3], true),
+        ] {
+            connect(state, DIE, true, writes);
+            assert_eq!(clocks(state, &["rcs0"]).1[7], u64::from(connected), "{writes:?}");
+        }
+        connect(state, DIE, false, &[1, 2, 3]);
+        assert_eq!(clocks(state, &["rcs0"]).1[7], 0, "the network is off");
+        connect(state, "another die", true, &[1, 2, 3]);
+        assert_eq!(clocks(state, &["rcs0"]).1[7], 0, "another die");
+    });
 }
 
 /// OAR and OAC have the same signals, while their context counts and whether OAG is enabled or not.
 #[test]
 fn contexts_have_the_signals() {
-    let observation = Observation::new(facts());
-    let mut state = observation.state();
-    state.begin(busy(&[]));
-    connect(&mut state, DIE, true, &[1, 2, 3]);
-    let mut context = ContextCounters::default();
-    context.settle(&state.now, true);
-    clocks(&mut state, &["rcs0", "vecs0"]);
-    context.settle(&state.now, false);
-    clocks(&mut state, &["rcs0", "vecs0"]);
-    context.settle(&state.now, true);
-    let values = context.values();
-    assert_eq!((values.c[7], values.b[7], values.c[6]), (1000, 1000, 0));
+    with_activity(facts(), busy(&[]), |state| {
+        connect(state, DIE, true, &[1, 2, 3]);
+        let mut context = ContextCounters::default();
+        context.settle(&state.now, true);
+        clocks(state, &["rcs0", "vecs0"]);
+        context.settle(&state.now, false);
+        clocks(state, &["rcs0", "vecs0"]);
+        context.settle(&state.now, true);
+        let values = context.values();
+        assert_eq!((values.c[7], values.b[7], values.c[6]), (1000, 1000, 0));
+    });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports that are made late have the values of their instants.
 
+use super::with_activity;
 use crate::oa::counters::{Activity, Setting};
 use crate::oa::facts::XE_HPG_OBSERVATION as FACTS;
 use crate::oa::format::reason;
@@ -33,11 +34,7 @@ fn test_oa(state: &mut State, time: u64) {
 }
 
 fn with_state<T>(test: impl FnOnce(&mut State) -> T) -> T {
-    let observation = Observation::new(&FACTS);
-    let mut state = observation.state();
-    state.settle(0, 0);
-    state.begin(BUSY);
-    test(&mut state)
+    with_activity(&FACTS, BUSY, test)
 }
 
 /// A report with the counters at its instant.
