@@ -99,7 +99,7 @@ fn each_group_is_executed_once() {
 
 #[test]
 fn stores_are_counted_with_one_worker_and_with_three() {
-    proves!(V13_246, "A37 has the stores of all groups of a walker to device memory, whoever has executed them");
+    proves!(V13_246, "A37 has the stores of all groups of a walker to device memory, with and without clusters");
     let mut bench = bench();
     bench.attacker.up();
     let card = bench.card.clone();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Custom event creation: eight blocks that compare 16 signals with a value, and count the clocks in which the comparison
-//! holds (V13-255; OA-051). The signals come through the NOA network, whose nodes are in no public source; those that
-//! are known are the self-test's pattern and the activity of engines ([`network`](super::network); OA-052).
+//! holds (V13-255; OA-051). The signals come through the NOA network. Its nodes are in no public source; the signals
+//! that are known are the self-test's pattern and the activity of engines ([`network`](super::network); OA-052).
 
 use arctic_base::registers::Bits;
 use arctic_sriov::number::low;

@@ -25,7 +25,7 @@ pub struct Settings {
     pub blocks: [Block; BLOCKS],
     /// The self-test's pattern is connected to the network.
     pub pattern: bool,
-    /// The engines whose activity is connected to the network, if any is.
+    /// The set that connects the activity of engines to the network, if it is one that is known.
     pub engines: Option<&'static EngineSignals>,
     /// The network is on: GT_NOA_ENABLE.
     pub network: bool,
@@ -40,7 +40,7 @@ pub enum Setting {
     Block(u8, u32),
     /// Whether the self-test's pattern is connected.
     Pattern(bool),
-    /// The engines whose activity is connected.
+    /// The set that connects the activity of engines.
     Engines(Option<&'static EngineSignals>),
     /// Whether the network is on.
     Network(bool),
